@@ -165,7 +165,7 @@ def step(at: InTransit) -> Step:
             return Step("held", "in sync") if at.is_held else Step("not_wanted", "not wanted")
         case key_state.KeyInFlight():
             return Step("in_flight", f"in flight, unacknowledged for {durations.span(at.seconds)}")
-        case key_state.Backoff(due=due, retry=retry):
+        case key_state.BackingOff(due=due, retry=retry):
             return Step("waiting", f"waiting {durations.span(due - at.now)} for retry {retry}")
         case Parked() as parked:
             why = f"parked after {parked.retries} retries ({parked.code}: {parked.reason})"

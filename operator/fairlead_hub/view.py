@@ -29,11 +29,11 @@ from fairlead_hub.core.reports import Reports
 from fairlead_hub.core.sessions import Sessions
 from fairlead_hub.counts import Counts
 from fairlead_hub.delivery.delivery_events import Parked
-from fairlead_hub.delivery.key_state import Backoff, Cause, KeyInFlight, Queued, Withheld
+from fairlead_hub.delivery.key_state import BackingOff, Cause, KeyInFlight, Queued, Withheld
 from fairlead_hub.delivery.session import NodeSession
 from fairlead_hub.delivery.unsynced_keys import UnsyncedKeys
 from fairlead_hub.settings import HubSettings
-from fairlead_hub.status import edge_node, rule_status
+from fairlead_hub.status import edge_node, sync_rule_status
 from fairlead_hub.status.rule_statuses import RuleStatuses
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
@@ -187,7 +187,7 @@ class HubView:
             kept=unsynced.kept_count,
             unjudged=_unjudged(unsynced),
             in_flight=unsynced.count(KeyInFlight),
-            backoff=unsynced.count(Backoff),
+            backoff=unsynced.count(BackingOff),
             held=len(keys.held) if keys.live else int(session.hello.held),
             agent=session.hello.agent,
             guard=guard.why if guard is not None and guard.stops else "",
@@ -256,7 +256,7 @@ class HubView:
             to_return=self._terms.node_status.returning.waiting,
             objects=len(objects),
             objects_paused=len(objects.paused),
-            queued=sum(each.count(Queued, Backoff) for each in unsynced),
+            queued=sum(each.count(Queued, BackingOff) for each in unsynced),
             in_flight=sum(each.count(KeyInFlight) for each in unsynced),
             pending=sum(len(each.pending) for each in unsynced),
             pending_oldest=max(0.0, now - oldest),
@@ -373,7 +373,7 @@ class HubView:
         found = []
         for collection, kind, name in names:
             observed = self._cache.observed.get((collection, "", name))
-            row = rule_status.trouble(kind, name, observed.status) if observed is not None else None
+            row = sync_rule_status.trouble(kind, name, observed.status) if observed is not None else None
             found += [row] if row is not None else []
         return found
 

@@ -4,10 +4,10 @@
                                 └─────▶ node_keys        where each object is on its way, and the messages about it
 
     node_keys ─▶ unsynced_keys ─▶ key_state    one record for each key that is not in sync, and the moves it may make
-        │              └────────▶ work_queue   which key is next, and when a key is looked at again
+        │              └────────▶ work_queue   which key is next, and when it is retried
         ├──────▶ backoff         after how long a key that failed is tried again
         ├──────▶ in_flight       what is sent, and what an answer is about
-        ├──────▶ send_rate       how fast, all nodes together
+        ├──────▶ send_rate       the overall rate, for all nodes together
         ├──────▶ deletion_guard  too many deletions at once wait for approval (``pause``: annotations)
         └──────▶ delivery_events what it reports
 

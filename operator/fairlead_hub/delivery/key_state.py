@@ -52,7 +52,7 @@ class KeyInFlight(msgspec.Struct, frozen=True, gc=False):
         return self.message.content_id
 
 
-class Backoff(msgspec.Struct, frozen=True, gc=False):
+class BackingOff(msgspec.Struct, frozen=True, gc=False):
     """A send failed and will be retried."""
 
     due: float
@@ -89,15 +89,15 @@ class Withheld(msgspec.Struct, frozen=True, gc=False):
         return self.cause in (Cause.DELETION_BLOCKED, Cause.DELETION_GUARD, Cause.DELETION_PAUSED)
 
 
-State = InSync | Queued | KeyInFlight | Backoff | Parked | Withheld
+State = InSync | Queued | KeyInFlight | BackingOff | Parked | Withheld
 """``Parked`` (given up until something newer, the schedule, or no longer wanted) is also the event that reports it."""
-Recorded = Queued | KeyInFlight | Backoff | Parked | Withheld
+Recorded = Queued | KeyInFlight | BackingOff | Parked | Withheld
 IN_SYNC: Final = InSync()
 NAMES: Final[Mapping[type[State], str]] = {
     InSync: "IN_SYNC",
     Queued: "QUEUED",
     KeyInFlight: "IN_FLIGHT",
-    Backoff: "BACKOFF",
+    BackingOff: "BACKOFF",
     Parked: "PARKED",
     Withheld: "WITHHELD",
 }
@@ -142,10 +142,10 @@ TRANSITIONS: Final[Mapping[type[State], Mapping[Event, type[State]]]] = {
         "offered": KeyInFlight,
         "matched": InSync,
         "superseded": Queued,
-        "failed": Backoff,
+        "failed": BackingOff,
         "gave up": Parked,
     },
-    Backoff: {
+    BackingOff: {
         "offered": Queued,
         "due": Queued,
         "matched": InSync,

@@ -32,7 +32,7 @@ from fairlead_hub.delivery.delivery_events import (
 from fairlead_hub.delivery.in_flight import Answered, InFlightMessage, InFlightWindow, delete_frame, update_frames
 from fairlead_hub.delivery.key_state import (
     IN_SYNC,
-    Backoff,
+    BackingOff,
     Cause,
     ImpossibleTransition,
     KeyInFlight,
@@ -177,7 +177,7 @@ class NodeKeys:
                 if is_newer or (desired is not None and desired.live.paused):
                     self._unparked(parked, "newer" if desired is not None else "unwanted")
                     self.unsynced.move(key, "offered", Queued(priority), now)
-            case Backoff():
+            case BackingOff():
                 if is_newer:
                     self.unsynced.move(key, "offered", Queued(priority), now)
             case Withheld():
@@ -396,7 +396,7 @@ class NodeKeys:
             self._park(sent, code, reason, now)
             return
         record.failures = failures
-        self.unsynced.move(key, "failed", Backoff(now + failures.previous, failures.retries), now)
+        self.unsynced.move(key, "failed", BackingOff(now + failures.previous, failures.retries), now)
         self.events.append(Retried(key=key, code=code))
 
     def _supersede(self, key: str, record: KeyState, now: float) -> None:
@@ -473,7 +473,7 @@ class NodeKeys:
     def state_of(self, key: str) -> State:
         """The state of a key as it is reported: on a paused node nothing that is queued is sent."""
         state = self.unsynced.state(key)
-        if self.paused and isinstance(state, Queued | Backoff | Withheld) and is_pending(state):
+        if self.paused and isinstance(state, Queued | BackingOff | Withheld) and is_pending(state):
             return Withheld(Cause.PAUSE, self.paused)
         return state
 

@@ -14,7 +14,7 @@ from fairlead_hub.delivery.delivery_events import Parked
 from fairlead_hub.delivery.key_state import (
     IN_SYNC,
     TRANSITIONS,
-    Backoff,
+    BackingOff,
     Event,
     ImpossibleTransition,
     KeyInFlight,
@@ -27,7 +27,7 @@ from fairlead_hub.delivery.key_state import (
 )
 from fairlead_hub.delivery.work_queue import Timers, WorkQueue
 
-_INDEX: Final = {Queued: 0, KeyInFlight: 1, Backoff: 2, Parked: 3, Withheld: 4}
+_INDEX: Final = {Queued: 0, KeyInFlight: 1, BackingOff: 2, Parked: 3, Withheld: 4}
 
 
 class UnsyncedKeys:
@@ -159,7 +159,7 @@ class UnsyncedKeys:
     def _enter(self, key: str, after: Recorded) -> None:
         if type(after) is Queued:
             self._queue.add(key, after.priority)
-        elif type(after) is Backoff:
+        elif type(after) is BackingOff:
             self._timers.set(key, after.due)
         elif type(after) is Parked:
             self._timers.set(key, after.next_retry_at)

@@ -21,7 +21,7 @@ from fairlead_hub.io.cluster.api_error import ApiRefused, UnreadableAnswer
 from fairlead_hub.io.cluster.kind_watch import discover
 from fairlead_hub.io.cluster.kube import Kube
 from fairlead_hub.settings import NodeDelivery
-from fairlead_hub.status import node_routes, object_sync, rule_status, to_table
+from fairlead_hub.status import node_routes, object_sync, sync_rule_status, to_table
 from fairlead_wire.errors import Malformed
 from fairlead_wire.objects import api_group
 from fairlead_wire.objects.api_group import APPROVE_DELETIONS, EDGE_LABEL, PAUSED
@@ -101,7 +101,7 @@ async def unreadable(kube: Kube) -> list[dict[str, Any]]:
 async def troubled(kube: Kube) -> list[dict[str, Any]]:
     """SyncRules and EdgeRoutes that select no node, have an unlistable kind, or are not in force at some node."""
     found = [
-        rule_status.trouble(kind, str(item["metadata"]["name"]), item.get("status") or {})
+        sync_rule_status.trouble(kind, str(item["metadata"]["name"]), item.get("status") or {})
         for plural, kind in (("syncrules", "SyncRule"), ("edgeroutes", "EdgeRoutes"))
         for item in await items(kube, f"{api_group.ROOT}/{plural}")
     ]

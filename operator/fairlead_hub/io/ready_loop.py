@@ -31,7 +31,7 @@ class FrameSender(Protocol):
     def send(self, outputs: Iterable[SessionOutput]) -> None: ...
 
 
-class Writer(Protocol[Item]):
+class BatchWriter(Protocol[Item]):
     """``StatusWriter``, ``EventRecorder``."""
 
     @property
@@ -56,8 +56,8 @@ class ReadyLoop:
         hub: Hub,
         sender: FrameSender,
         *,
-        documents: Writer[StatusWrite] | None = None,
-        kube_events: Writer[KubeEvent] | None = None,
+        documents: BatchWriter[StatusWrite] | None = None,
+        kube_events: BatchWriter[KubeEvent] | None = None,
         publishers: Iterable[EventSink] = (),
     ) -> None:
         self._hub, self._sender = hub, sender

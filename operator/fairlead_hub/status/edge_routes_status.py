@@ -14,7 +14,7 @@ from fairlead_hub.cluster import deletion_blocked
 from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.cluster.sync_rule import SpecCheck
 from fairlead_hub.status.object_sync import condition
-from fairlead_hub.status.rule_status import MESSAGE_CHARS_MAX, conditions_of, no_node, valid
+from fairlead_hub.status.sync_rule_status import MESSAGE_CHARS_MAX, conditions_of, no_node, valid
 
 FAILING_MAX = 50
 """Nodes listed; the counts include all."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.cluster.sync_rule import SpecCheck
-from fairlead_hub.status import edge_routes_status, rule_status, status_cache
+from fairlead_hub.status import edge_routes_status, status_cache, sync_rule_status
 from fairlead_hub.status.edge_routes_controller import EdgeRoutesController
 from fairlead_hub.wall_clock import WallClock
 
@@ -103,7 +103,7 @@ class RuleStatus(status_cache.StatusDocument, frozen=True, kw_only=True):
         generation = observed.generation if observed is not None else 1
         now, check = self.at, self.statuses.checks.get(self.name)
         if collection == SYNC_RULES:
-            return rule_status.of_rule(placement, name, before, generation, now, check) or {}
+            return sync_rule_status.of_rule(placement, name, before, generation, now, check) or {}
         outcomes = self.statuses.routes.of(name)
         return edge_routes_status.of_routes(placement, outcomes, name, before, generation, now, check) or {}
 

@@ -10,7 +10,7 @@ from fairlead_hub.delivery.key_state import (
     IN_SYNC,
     NAMES,
     TRANSITIONS,
-    Backoff,
+    BackingOff,
     Cause,
     Event,
     KeyInFlight,
@@ -25,7 +25,7 @@ STATES = (
     IN_SYNC,
     Queued(5),
     KeyInFlight(1, SENT),
-    Backoff(1.0, 1),
+    BackingOff(1.0, 1),
     Parked(key="k", content_id=ONE, path="p", code="no", reason="", retries=0, next_retry_at=1.0),
     Withheld(Cause.NOT_GRANTED, "why"),
 )
@@ -54,6 +54,6 @@ def test_every_state_is_reached_and_left_for_in_sync():
 def test_what_is_parked_or_kept_is_not_on_its_way():
     """Only what arrives by itself counts as late."""
     on_their_way = [state for state in STATES[1:] if key_state.is_pending(state)]
-    assert [type(state) for state in on_their_way] == [Queued, KeyInFlight, Backoff, Withheld]
+    assert [type(state) for state in on_their_way] == [Queued, KeyInFlight, BackingOff, Withheld]
     assert not key_state.is_pending(Withheld(Cause.DELETION_GUARD, "too many"))
     assert not key_state.is_pending(Withheld(Cause.DELETION_BLOCKED, "not listed yet"))

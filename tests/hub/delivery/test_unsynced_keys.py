@@ -16,7 +16,7 @@ from fairlead_hub.delivery.key_state import (
     IN_SYNC,
     NAMES,
     TRANSITIONS,
-    Backoff,
+    BackingOff,
     Cause,
     Event,
     ImpossibleTransition,
@@ -44,7 +44,7 @@ AFTER: dict[type[State], st.SearchStrategy[Any]] = {
     InSync: st.just(IN_SYNC),
     Queued: st.builds(Queued, st.integers(0, 2)),
     KeyInFlight: st.builds(KeyInFlight, st.integers(1, 9), st.just(SENT), st.none() | st.integers(0, 2)),
-    Backoff: st.builds(Backoff, st.integers(0, 50), st.integers(1, 3)),
+    BackingOff: st.builds(BackingOff, st.integers(0, 50), st.integers(1, 3)),
     Parked: st.builds(parked, st.just("k"), st.integers(0, 50)),
     Withheld: st.sampled_from([GUARD, UNGRANTED]),
 }
@@ -68,7 +68,7 @@ def test_an_impossible_transition_changes_nothing(keys):
     """It raises, and the key is where it was."""
     keys.move("a", "offered", Queued(5), 1.0)
     with pytest.raises(ImpossibleTransition, match="a: QUEUED cannot become BACKOFF when failed"):
-        keys.move("a", "failed", Backoff(9.0, 1), 2.0)
+        keys.move("a", "failed", BackingOff(9.0, 1), 2.0)
     assert keys.state("a") == Queued(5) and keys.first_queued() == "a" and keys.next_due() is None
     with pytest.raises(ImpossibleTransition):
         keys.matched("b")
@@ -79,10 +79,15 @@ def test_an_impossible_transition_changes_nothing(keys):
 def test_what_the_table_does_not_say_is_impossible(before):
     """Every event with every state after it: the table's go, all others raise and change nothing."""
     ways: dict[type[State], tuple[Event, ...]]
-    ways = {InSync: (), Queued: ("offered",), KeyInFlight: ("offered", "sent"), Backoff: ("offered", "sent", "failed")}
+    ways = {
+        InSync: (),
+        Queued: ("offered",),
+        KeyInFlight: ("offered", "sent"),
+        BackingOff: ("offered", "sent", "failed"),
+    }
     ways |= {Parked: ("offered", "gave up"), Withheld: ("offered", "withheld")}
     samples: dict[type[State], Recorded]
-    samples = {Queued: Queued(5), KeyInFlight: KeyInFlight(1, SENT), Backoff: Backoff(9.0, 1), Withheld: GUARD}
+    samples = {Queued: Queued(5), KeyInFlight: KeyInFlight(1, SENT), BackingOff: BackingOff(9.0, 1), Withheld: GUARD}
     samples[Parked] = parked("a", 9.0)
     for event, after in itertools.product(get_args(Event), samples):
         keys = UnsyncedKeys()
@@ -103,7 +108,7 @@ def test_since_when_it_is_on_its_way_lasts_until_it_stops(keys):
     keys.move("a", "offered", Queued(5), 1.0)
     keys.move("b", "offered", Queued(5), 2.0)
     keys.move("a", "sent", KeyInFlight(1, SENT), 3.0)
-    keys.move("a", "failed", Backoff(9.0, 1), 4.0)
+    keys.move("a", "failed", BackingOff(9.0, 1), 4.0)
     assert keys.get("a").since == keys.oldest() == 1.0
     keys.move("a", "due", Queued(5), 9.0)
     keys.move("a", "gave up", parked("a", 69.0), 9.0)
@@ -130,8 +135,8 @@ def test_retries_and_parked_keys_are_due_in_one_order(keys):
         keys.move(key, "offered", Queued(5), 0.0)
         keys.move(key, "sent", KeyInFlight(1, SENT), 0.0)
     keys.move("a", "gave up", parked("a", 3.0), 0.0)
-    keys.move("b", "failed", Backoff(2.0, 1), 0.0)
-    keys.move("c", "failed", Backoff(1.0, 1), 0.0)
+    keys.move("b", "failed", BackingOff(2.0, 1), 0.0)
+    keys.move("c", "failed", BackingOff(1.0, 1), 0.0)
     keys.move("c", "offered", Queued(5), 0.5)
     assert keys.next_due() == 2.0
     assert keys.due(5.0) == ["b", "a"]
@@ -169,6 +174,6 @@ def test_the_indexes_say_what_the_records_say(moves):
         first = keys.first_queued()
         assert (first is None) is not bool(queued)
         assert first is None or queued[first] == min(queued.values())
-        due = [state.due for state in model.values() if isinstance(state, Backoff)]
+        due = [state.due for state in model.values() if isinstance(state, BackingOff)]
         due += [state.next_retry_at for state in model.values() if isinstance(state, Parked)]
         assert keys.next_due() == min(due, default=None)

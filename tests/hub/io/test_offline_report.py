@@ -15,7 +15,7 @@ from tests.support.kube.cluster import Cluster
 from fairlead_hub.cluster import content
 from fairlead_hub.io import offline_report
 from fairlead_hub.io.cluster.kube import Kube
-from fairlead_hub.status import object_sync, rule_status
+from fairlead_hub.status import object_sync, sync_rule_status
 from fairlead_wire.objects import api_group
 
 CONFIG_MAPS = {"apiVersion": "v1", "kind": "ConfigMap"}
@@ -70,14 +70,14 @@ async def test_what_is_troubled_is_told_of_both_kinds() -> None:
         ],
         f"{api_group.ROOT}/edgeroutes": [
             {"metadata": {"name": "main"}, "status": {"failingNodes": [{"node": "edge-1"}], "message": "a: why"}},
-            {"metadata": {"name": "for-nobody"}, "status": {"matchedNodes": 0, "message": rule_status.no_node(0)}},
+            {"metadata": {"name": "for-nobody"}, "status": {"matchedNodes": 0, "message": sync_rule_status.no_node(0)}},
         ],
     })  # fmt: skip
     found = [(row["kind"], row["name"], row["reason"]) for row in await offline_report.troubled(cast(Kube, api))]
     assert found == [
         ("SyncRule", "typo", "v1 ConfigMaps: not served; Secret: 403"),
         ("EdgeRoutes", "main", "not in force everywhere: a: why"),
-        ("EdgeRoutes", "for-nobody", rule_status.no_node(0)),
+        ("EdgeRoutes", "for-nobody", sync_rule_status.no_node(0)),
     ]
 
 

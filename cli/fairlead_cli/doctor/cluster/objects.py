@@ -7,7 +7,7 @@ from typing import Any
 
 from fairlead_cli.doctor.examination import Finding, ok, problem, warning, worst
 from fairlead_cli.text import quantities
-from fairlead_hub.status import rule_status
+from fairlead_hub.status import sync_rule_status
 from fairlead_hub.status.edge_node import STALE_HUB
 
 SHOWN_MAX = 20
@@ -34,8 +34,8 @@ def judge_written(kind: str, items: Iterable[Mapping[str, Any]]) -> Iterator[Fin
             first = status["failingNodes"][0]
             text = f"{kind} {name} is not in force everywhere: {status.get('message') or first.get('node')}"
             found.append(warning(check, text, f"fairlead explain {check}/{name} --node {first.get('node')}"))
-        elif str(status.get("message") or "").startswith(rule_status.NO_NODE):
-            found.append(warning(check, f"{kind} {name} {rule_status.NO_NODE}", rule_status.NO_NODE_REMEDY))
+        elif str(status.get("message") or "").startswith(sync_rule_status.NO_NODE):
+            found.append(warning(check, f"{kind} {name} {sync_rule_status.NO_NODE}", sync_rule_status.NO_NODE_REMEDY))
     yield from _bounded(check, found)
     if count and not found:
         yield ok(check, f"{kind}: {count} of {count} accepted")

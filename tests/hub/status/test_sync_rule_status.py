@@ -10,7 +10,7 @@ from fairlead_hub.cluster.listed import INPUTS
 from fairlead_hub.cluster.object_cache import ObjectCache
 from fairlead_hub.cluster.placement import Placement
 from fairlead_hub.settings import NodeDelivery
-from fairlead_hub.status import rule_status
+from fairlead_hub.status import sync_rule_status
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def placement():
 
 def status_of(placement: Placement, *given: Any) -> dict[str, Any]:
     """Of a rule that is known."""
-    found = rule_status.of_rule(placement, *given)
+    found = sync_rule_status.of_rule(placement, *given)
     assert found is not None
     return found
 
@@ -53,7 +53,11 @@ def test_a_rule_that_selects_no_node_says_so(placement):
     placement.rules.set_rule(sync_rule.rule({"metadata": {"name": "r"}, "spec": spec}))
     found = status_of(placement, "r", {}, 1, "t")
     assert found["message"].startswith("selects no node: compare nodeSelector with kubectl get nodes -l node-role")
-    assert rule_status.trouble("SyncRule", "r", found) == {"kind": "SyncRule", "name": "r", "reason": found["message"]}
+    assert sync_rule_status.trouble("SyncRule", "r", found) == {
+        "kind": "SyncRule",
+        "name": "r",
+        "reason": found["message"],
+    }
     placement.listed.inputs.discard("nodes")
     assert status_of(placement, "r", {}, 1, "t")["message"] == ""
 
@@ -66,12 +70,15 @@ def test_a_rule_that_selects_no_node_says_so(placement):
         ({"unlistedKinds": ["A: 403", "B: 404"], "message": "A: 403; B: 404"}, "A: 403; B: 404"),
         ({"failingNodes": [{"node": "n"}], "message": "b: unknown [n]"}, "not in force everywhere: b: unknown [n]"),
         ({"failingNodes": [{"node": "n"}]}, "not in force everywhere: n"),
-        ({"message": "selects no node: …; A: 404", "unlistedKinds": ["A: 404"]}, f"{rule_status.no_node(0)}; A: 404"),
+        (
+            {"message": "selects no node: …; A: 404", "unlistedKinds": ["A: 404"]},
+            f"{sync_rule_status.no_node(0)}; A: 404",
+        ),
     ],
 )
 def test_what_of_a_status_is_trouble(status, reason):
     """The same with a hub and without."""
-    found = rule_status.trouble("SyncRule", "r", status)
+    found = sync_rule_status.trouble("SyncRule", "r", status)
     assert (found and found["reason"]) == reason
 
 
@@ -98,7 +105,7 @@ def test_a_broken_rule_says_why_and_what_it_does_meanwhile(placement):
     assert (accepted["status"], accepted["reason"]) == ("False", "Invalid")
     assert accepted["message"] == found["message"] == "spec: why; it selects nothing until it is fixed"
     assert found["lastReadable"] is None
-    assert rule_status.of_rule(placement, "unknown", {}, 1, "t") is None
+    assert sync_rule_status.of_rule(placement, "unknown", {}, 1, "t") is None
 
 
 def test_the_form_that_is_in_force_is_written_down(placement):
