@@ -21,10 +21,10 @@ from fairlead_messaging.server import producers
 from fairlead_messaging.server.subscriptions import push, subscription
 
 DOSE = 60
-KEPT = (179, 5179, 5405, 900_111, 900_467, 994, 2461, 3053, 9637, 549_799)
+KEPT = (179, 5179, 5405, 900_111, 900_467, 994, 2461, 3053, 7110, 9637, 549_799)
 """Worlds that once broke a law.  179: an answer made the deadline of what was sent after it earlier (law 4).
 2461: here the law was wrong: a restored API server brought a node back whose approvals the world still counted (law 8).
-994: a retry that came due during a pause was due again right after the turn that resumed it (law 6).
+994, 7110: a retry that came due during a pause, or just after it, was due again right after its turn (law 6).
 3053: a removal whose document was not known to stand was forgotten with its Node (law 3).
 9637: what waited to be written while its Node was deleted was written afterwards (law 3).
 5179, 900,467: an ObjectSync of an away node said Deleting or Behind of what is kept because it is paused (law 11).

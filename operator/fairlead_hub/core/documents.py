@@ -132,6 +132,7 @@ class Documents:
             self._reports.delivered(session, now)
             session.keys.pause(paused, now)
             self._sync_controller.pause_changed(session, now)
+            self._open.arm(session)  # retries that came due, or will, count again
             self._open.touch(session)
         if paused != before and EDGE_NODES in self._cache.synced:
             reason, text = ("Paused", paused) if paused else ("Resumed", f"it was paused: {before}")

@@ -196,7 +196,6 @@ class NodeKeys:
         self.paused = why
         if self._rate is not None:
             self._rate.forget(self.node)
-        self.tick(now)  # what came due during a pause; otherwise the node is due again as soon as its turn is over
         self.diff(now)
 
     def _break(self, error: ImpossibleTransition) -> None:

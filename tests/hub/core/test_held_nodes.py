@@ -95,6 +95,25 @@ def test_what_was_in_flight_is_believed_and_not_sent_again_while_held(core):
     assert [header.resource for header in edge.sent()] == [second.resource]
 
 
+@pytest.mark.parametrize("resumed", [5.2, 5.9], ids=["before the retry is due", "after it was due"])
+def test_a_retry_is_sent_in_the_first_turn_in_which_it_is_due_after_a_pause(core, resumed):
+    """A timer that fires during a pause ignores retries; without a new one they would wait for another turn."""
+    core.put("a")
+    core.put("b")
+    edge = core.connect()
+    first, _ = edge.sent()
+    core.now = 4.5
+    edge.nack(first, permanent=False)  # due at 5.5
+    core.annotate("edge-1", paused=WHY)
+    core.now = 5.1
+    core.settle()  # the other one's ack timeout
+    core.now = resumed
+    core.annotate("edge-1")
+    core.now = 5.9
+    assert edge.ref in [output.session for output in core.take_ready().sessions]
+    assert edge.session.next_tick() > core.now
+
+
 def test_a_parked_object_stays_parked_while_its_node_is_held(core):
     """Its time comes when the hold is over."""
     core.put("a")

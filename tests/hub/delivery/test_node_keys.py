@@ -298,14 +298,6 @@ def test_a_pause_stops_what_waits_to_be_sent():
     assert book >> pause("") << "update a 1"
 
 
-def test_what_came_due_during_a_pause_is_queued_when_it_ends():
-    """Otherwise the node would be due, with nothing to send, until its next turn."""
-    book = Playbook() >> put("a", "1") << "update a 1" >> nack("a") << "retried a store_full" >> pause("maintenance")
-    assert book >> wait(100) and not book.core.has_frames
-    book.core.pause("", book.now)
-    assert book.core.has_frames and book.core.next_tick() is None
-
-
 def test_an_unknown_answer_changes_nothing():
     """Forged, doubled, or of another session."""
     book = Playbook() >> put("a", "1") << "update a 1" >> ack("a", id=99)
