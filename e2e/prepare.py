@@ -38,7 +38,7 @@ VENV = ROOT / ".venv"
 INSTALL_SECONDS = 80
 """Measured on two cores; the weight of the packages beside the seconds of `build.PROGRAMS`."""
 LINE_SECONDS = 30.0
-LOOK_SECONDS = 0.5
+POLL_SECONDS = 0.5
 BAR_CELLS = 24
 TAIL_CHARS = 4000
 
@@ -165,7 +165,7 @@ def follow(steps: Sequence[Step], builds: Sequence[Chain], folder: Path) -> int:
             each.built = tuple(name for name in each.missing if build.is_program(folder / name))
             each.seen = build.compilation(each.current, folder)
         over = all(code is not None for code in codes) or any(codes)
-        if over or now - said >= (LOOK_SECONDS if renews else LINE_SECONDS):
+        if over or now - said >= (POLL_SECONDS if renews else LINE_SECONDS):
             said = now
             columns = shutil.get_terminal_size().columns if renews else None
             text = line(progress((installed_packages(), wanted), builds), now - started, columns)
@@ -173,7 +173,7 @@ def follow(steps: Sequence[Step], builds: Sequence[Chain], folder: Path) -> int:
             sys.stderr.flush()
         if over:
             break
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
     if renews:
         print(file=sys.stderr)
     failed = [step for step, code in zip(steps, codes, strict=True) if code]

@@ -38,7 +38,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PROGRESS_EVERY_SECONDS = 30.0
-LOOK_SECONDS = 0.5
+POLL_SECONDS = 0.5
 LINK_SHARE = 0.02
 """Share of a build for the linker, whose progress is unknown (measured: 4.4 s of 283 s for kube-apiserver)."""
 ESTIMATE_AFTER_SECONDS = 60.0
@@ -272,7 +272,7 @@ def run_go(name: str, command: Sequence[str], module: str, folder: Path, positio
         try:
             while True:
                 try:
-                    code = process.wait(timeout=LOOK_SECONDS)
+                    code = process.wait(timeout=POLL_SECONDS)
                     break
                 except subprocess.TimeoutExpired:
                     now = time.monotonic()

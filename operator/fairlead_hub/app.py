@@ -230,7 +230,7 @@ class _App:
 
         def claimed(node: str, fence: int) -> bool:
             nodes = hub.view.edge_nodes if hub.view.nodes_known else ()
-            believed = claims.heard(node, fence, loop.time(), nodes=nodes)
+            believed = claims.record(node, fence, loop.time(), nodes=nodes)
             if believed > hub.fence:
                 written(believed)
             return believed > hub.fence

@@ -40,7 +40,7 @@ class PageListener:
         self._woken = asyncio.Event()
         self.is_over = False
 
-    def hear(self, frame: PageFrame) -> None:
+    def push(self, frame: PageFrame) -> None:
         if frame.name not in self._wants:
             return
         size = len(frame.encoded)
@@ -114,12 +114,12 @@ class EventStreams:
             seen = request.headers.get("Last-Event-ID") or request.query.get("after", "")
             # No await between the two, so that frames after the missed ones are heard.
             missed = self._source.ring.after(seen)
-            self._source.listen(listener, listener.hear)
+            self._source.listen(listener, listener.push)
             await self._send(response, f"retry: {RETRY_MS}\n\n".encode())
             if missed is None:
                 await self._send(response, b"event: reset\ndata: {}\n\n")
             for frame in missed or ():
-                listener.hear(frame)
+                listener.push(frame)
             await self._follow(listener, response)
         except (ConnectionError, TimeoutError):
             # The page is gone or does not read: it will reconnect.

@@ -110,7 +110,7 @@ def test_contents(installed: Cluster, edge: str) -> None:
     [
         (("act-9",), 1, "there is no EdgeNode act-9"),
         (("configmap/a", "-n", "act-test", "--edge", "http://127.0.0.1:1"), 2, "name its node with --node"),
-        (("configmap/a", "-n", "act-test", "--node", "act-2"), 1, "there is no record of configmap/a at node act-2"),
+        (("configmap/a", "-n", "act-test", "--node", "act-2"), 1, "no ObjectSync of configmap/a exists for node act-2"),
         (("act-1", "--edge", "http://127.0.0.1:1"), 1, "the agent at http://127.0.0.1:1 does not answer"),
     ],
 )

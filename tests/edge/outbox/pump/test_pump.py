@@ -650,7 +650,7 @@ def test_the_rate_of_the_line_is_kept_over_a_backlog() -> None:
     bench.store(3, 4000)
     now, size = 0.0, 0
     while now < 60:
-        gate.look(now=now, wall=1e9, carried=0)
+        gate.update(now=now, wall=1e9, carried=0)
         step = bench.go(now)
         if isinstance(step, PumpWait):
             assert step.until is not None and step.until > now
