@@ -54,7 +54,7 @@ BASES: Mapping[str, Mapping[str, Any]] = {
 AT_ONCE = {"local, on the volume": 2, "local, in a store": 1, "executors": 2}
 OF_PODS = (
     "which no other Pod can mount",
-    "with ingest.persistence.type=emptyDir the catalog is gone with the Pod",
+    "with ingest.persistence.type=emptyDir the catalog is deleted with the Pod",
     "dedupe_seconds keeps its state in the checkpoint",
 )
 """What the chart alone can know: the program sees no Pod."""
