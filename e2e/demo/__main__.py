@@ -1,4 +1,4 @@
-"""`make demo`: play the whole story on this machine. `up` leaves a stack running for development, `down` ends it.
+"""`make demo`: run the whole scenario on this machine. `up` leaves a stack running for development, `down` stops it.
 
 Exit 0 and a last line `demo: ok …`, or exit 1 with what failed and the end of the log that says why.
 """
@@ -33,12 +33,12 @@ INTERRUPTED = 130
 
 
 def terminated(number: int, frame: object) -> None:
-    """SIGTERM ends like Ctrl-C, so that nothing is left running."""
+    """Treat SIGTERM like Ctrl-C, so that nothing is left running."""
     raise KeyboardInterrupt
 
 
 def look_around(stack: Stack, screen: Screen) -> None:
-    """Print who serves where and how to end it."""
+    """Print the addresses of the programs and how to stop them."""
     screen.chapter("Left running; look around, then: make down")
     for name, where in stack.addresses():
         screen.say(f"{name:10} {where}")
@@ -47,7 +47,7 @@ def look_around(stack: Stack, screen: Screen) -> None:
 
 
 def run(word: str, folder: Path, kubeconfig: Path | None, keep: bool) -> int:
-    """Play the story, or only start the programs and apply the harbour; returns the exit code."""
+    """Run the scenario, or only start the programs and apply the harbour; returns the exit code."""
     if Record.of(folder).alive():
         print("demo: failed: an earlier one is still running; make down ends it", file=sys.stderr)
         return 1
@@ -104,7 +104,7 @@ def run(word: str, folder: Path, kubeconfig: Path | None, keep: bool) -> int:
 
 
 def down(folder: Path) -> int:
-    """End what runs, and delete the cluster of kind's that `make up KIND=1` made."""
+    """Stop the programs, and delete the kind cluster that `make up KIND=1` created."""
     ended = Record.of(folder).end()
     try:
         if kind.remove(folder.absolute().parent):

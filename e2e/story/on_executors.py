@@ -230,7 +230,7 @@ class OnExecutors:
     # --- helpers
 
     def state(self) -> str:
-        """What a reader of a failure wants to see first."""
+        """The state that helps to understand a failure."""
         pods = self._kubectl("get", "pod", "-o", "wide", check=False)
         logs = (f"--- {name}\n{self._log(name, '--tail=30')}" for name in (DRIVER, *self._names()))
         return "\n".join([pods, *logs])

@@ -22,7 +22,7 @@ ASKED = (
 
 
 async def fill(folder: Path, size: int, *, node: str = "edge-1") -> int:
-    """Put ConfigMaps of ``size`` bytes in total into the store of this folder, which no agent uses; returns how many."""
+    """Put ConfigMaps of ``size`` bytes in total into the store of this folder, unused by an agent; returns how many."""
     store = _opened(folder, node, 4 * size)
     try:
         writes = [

@@ -56,7 +56,7 @@ class Killed(Exception):
 
 
 class World:
-    """``before``, ``after``: called with the table around each commit; may raise ``Killed`` or commit something else."""
+    """``before``, ``after``: called with the table around each commit; may raise ``Killed`` or commit more."""
 
     def __init__(self, table_format: TableFormat, table: Place) -> None:
         self.real = table_format

@@ -77,7 +77,7 @@ class StoreProxy:
     def weather(
         self, *, delay: tuple[float, float] = (0.0, 0.0), busy: float = 0.0, resets: float = 0.0, lost: float = 0.0
     ) -> None:
-        """From now on each response takes this long (from, to, in seconds); these shares of requests get 503, or do not reach
+        """From now on each response takes this long (in seconds); these shares of requests get 503, or do not reach
         the store, or (only writes) are done and their response is lost."""
         self._control({"weather": [*delay, busy, resets, lost]})
 
