@@ -110,13 +110,13 @@ def checked(layout: Path, made: Path) -> Path:
     pinned = pins()
     strange = {str(each.relative_to(layout)) for each in layout.rglob("*.jar")} - pinned.keys()
     if strange:
-        raise BuildError(f"came without a pin in jars.sha256: {', '.join(sorted(strange))}")
+        raise BuildError(f"jars without a pin in jars.sha256: {', '.join(sorted(strange))}")
     for path, checksum in pinned.items():
         if not (layout / path).is_file():
-            raise BuildError(f"{path} did not come")
+            raise BuildError(f"{path} is missing after the download")
         found = hashlib.sha256((layout / path).read_bytes()).hexdigest()
         if found != checksum:
-            raise BuildError(f"{path} has the checksum {found}, not {checksum}: it is not what was pinned")
+            raise BuildError(f"{path} has the checksum {found}, not {checksum}, which does not match its pin")
         shutil.copyfile(layout / path, made / Path(path).name)
     return made
 

@@ -49,7 +49,7 @@ def look_around(stack: Stack, screen: Screen) -> None:
 def run(word: str, folder: Path, kubeconfig: Path | None, keep: bool) -> int:
     """Run the scenario, or only start the programs and apply the harbour; returns the exit code."""
     if Record.of(folder).alive():
-        print("demo: failed: an earlier one is still running; make down ends it", file=sys.stderr)
+        print("demo: failed: another one is still running; make down stops it", file=sys.stderr)
         return 1
     screen = Screen(chapters=len(ACTS) if word == "play" else 2)
     try:
@@ -59,7 +59,7 @@ def run(word: str, folder: Path, kubeconfig: Path | None, keep: bool) -> int:
         return 1
     ours = folder == FOLDER or (folder / MARKER).exists()
     if not ours and folder.exists() and any(folder.iterdir()):
-        screen.last(f"demo: failed: {folder} holds something else than a demo's state; name another --folder")
+        screen.last(f"demo: failed: {folder} is not the state of a demo; use another --folder")
         return 1
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -136,7 +136,7 @@ def main() -> int:
     if options.kind:
         beside = options.folder.absolute().parent
         beside.mkdir(parents=True, exist_ok=True)
-        print(f"up: a cluster of kind's named {kind.NAME}; making it takes a minute", flush=True)
+        print(f"up: creating a kind cluster named {kind.NAME}, which takes a minute", flush=True)
         try:
             kubeconfig = kind.provide(beside)
         except kind.NoKind as error:

@@ -139,7 +139,7 @@ class Story:
         self._api.kubectl(
             "-n", "harbour", "delete", "pod", "tide-display-edge-2", "--force", "--grace-period=0", "--wait=true"
         )
-        say("meanwhile: ice-warning deleted, berth-plan deleted and made anew, tide-display-edge-2 deleted by force")
+        say("meanwhile: ice-warning deleted, berth-plan deleted and recreated, tide-display-edge-2 deleted by force")
         half = replayed.total // 2
         self._screen.wait(
             f"{AWAY} has accepted half of its part", lambda: replayed.accepted >= half or replayed.done,
@@ -157,7 +157,7 @@ class Story:
         say(f"tide-table updated another {UPDATES - UPDATES // 2} times")
         others = [node for node in NODES if node != AWAY]
         self._witness.wait_true(others)
-        say(f"{' and '.join(others)} are true to the cluster again; fairlead status, and why {AWAY} is not:")
+        say(f"{' and '.join(others)} are in sync with the cluster again; fairlead status, and why {AWAY} is not:")
         self._screen.quote(self._stack.fairlead("status"))
         self._screen.quote(
             self._stack.fairlead("explain", "ConfigMap/tide-table", "-n", expected.NAMESPACE, "--node", AWAY)
@@ -180,7 +180,7 @@ class Story:
         self.mark("cut", AWAY, self._cut_at, returned)
         self._stack.join_link(AWAY)
         self._witness.wait_true([AWAY])
-        self._screen.say(f"{AWAY} is true to the cluster {time.monotonic() - back:.1f} s after its link returned")
+        self._screen.say(f"{AWAY} is in sync with the cluster {time.monotonic() - back:.1f} s after its link returned")
         self._witness.wait_drained([AWAY])
         self._screen.say(f"{AWAY} is drained {time.monotonic() - back:.1f} s after its link returned")
         self._witness.wait_records()

@@ -84,7 +84,7 @@ def story(stories: Sequence[str]) -> int:
     began = time.monotonic()
     assets = controlplane.provide(PROGRAMS, os.environ)
     archives = provide(stories)
-    say("programs and images are there")
+    say("programs and images are ready")
     before = traces.sysctls()
     built = time.monotonic()
     with node.up(assets, node.home()) as running, tempfile.TemporaryDirectory(prefix="fairlead-e2e-") as folder:
@@ -190,7 +190,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"e2e: failed: {error}", flush=True)
         return 1
     except KeyboardInterrupt:
-        print("e2e: interrupted; what it started is taken down", flush=True)
+        print("e2e: interrupted; what it started is removed", flush=True)
         return 130
 
 

@@ -71,7 +71,7 @@ def unpack(folder: Path, checksum: str) -> Path:
     (jar,) = folder.glob("*.jar")
     found = hashlib.sha256(jar.read_bytes()).hexdigest()
     if found != checksum:
-        raise ValueError(f"{jar.name} has the checksum {found}, not {checksum}: it is not what was pinned")
+        raise ValueError(f"{jar.name} has the checksum {found}, not {checksum}, which does not match its pin")
     made = folder / "made"
     with zipfile.ZipFile(jar) as outer:
         (name,) = (each for each in outer.namelist() if each.endswith(".txz"))

@@ -206,7 +206,7 @@ class OnExecutors:
 
         self._until(f"all {len(published)} messages are rows", all_there)
         assert sorted(seen) == sorted(published), f"{len(seen)} rows for {len(published)} messages"
-        self.say(f"{len(published)} messages published all the while, {len(seen)} rows, none twice")
+        self.say(f"{len(published)} messages published meanwhile, {len(seen)} rows, none twice")
         self.figures["executors_rows"] = len(seen)
 
     def compacted(self) -> None:

@@ -169,7 +169,7 @@ class Story:
         nodes = {json.loads(line)["node"] for line in lines}
         assert {OUTSIDE, self.cluster.node} <= nodes, f"the hub's log has session_opened of {nodes}"
         assert ask("logs", "messaging", "-n", NAMESPACE, "--tail", "5"), "messaging said nothing"
-        self.say("logs and rollouts can be looked at")
+        self.say("fairlead logs and fairlead rollout work")
 
     def upstream(self) -> None:
         """A thousand messages from outside and some from the Pod, each once in the table."""
