@@ -157,7 +157,7 @@ METADATA = st.fixed_dictionaries(
 
 @pytest.mark.slow
 @given(st.fixed_dictionaries({}, optional={"metadata": METADATA | ANY, "spec": SPEC | ANY}))
-def test_whatever_stands_in_a_lease_the_next_number_is_one_edges_take(body):
+def test_whatever_a_lease_contains_edges_accept_the_next_number(body):
     """And it can be written, kept and given back."""
     left = leadership.Rival().seconds_left(body, 0.0)
     assert 0 < left <= leadership.ABANDONED_SECONDS_MAX + leadership.CLOCK_DRIFT_SECONDS
@@ -171,7 +171,7 @@ def test_whatever_stands_in_a_lease_the_next_number_is_one_edges_take(body):
 NODES = [f"n{at}" for at in range(50)]
 
 
-def test_one_nodes_word_raises_nobodys_number():
+def test_one_nodes_claim_raises_no_number():
     """However often it says so, and however high."""
     claims = leadership.FenceClaims(16)
     for at in range(1, 1000):

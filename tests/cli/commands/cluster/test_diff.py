@@ -130,7 +130,7 @@ def some_config_map(value: str, **metadata: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": names, "data": {"a": value}}
 
 
-def test_what_each_side_counts_for_itself_is_no_difference() -> None:
+def test_fields_that_always_differ_are_no_difference() -> None:
     """Versions, the hub's annotations, status, and the order of keys."""
     ours = some_config_map("1", resourceVersion="7", annotations={"fairlead.dev/paused": "x"})
     theirs = dict(

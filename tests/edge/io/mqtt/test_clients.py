@@ -80,7 +80,7 @@ def test_a_clean_start_keeps_nothing() -> None:
     assert bench.come("m", "a", clean=True)[1] is None
 
 
-def test_a_full_house_sends_away_the_silent_one_of_the_module_with_most() -> None:
+def test_at_the_limit_the_silent_client_of_the_module_with_most_is_closed() -> None:
     bench = Bench()
     lonely, _ = bench.come("quiet", "a", last_activity_at=-100.0)
     one, _ = bench.come("greedy", "a", last_activity_at=5.0)

@@ -623,7 +623,7 @@ class Closed:
         pass
 
 
-def test_what_the_gate_holds_waits_and_holds_up_no_other() -> None:
+def test_messages_held_by_the_gate_wait_and_delay_no_other() -> None:
     gate = Closed(0)
     bench = Bench(gate=gate)
     bench.store(0, 2)
@@ -744,7 +744,7 @@ def test_a_deferred_topic_waits_alone(bench: Bench) -> None:
     assert bench.ack(together, 10).checkpoint == 6 and 5 not in bench.pump.troubles()
 
 
-def test_a_deferred_topic_backs_off_by_the_policy_and_holds_up_nothing(bench: Bench) -> None:
+def test_a_deferred_topic_backs_off_by_the_policy_and_delays_nothing(bench: Bench) -> None:
 
     bench.store(0, 1, topic="full")
     bench.store(5)

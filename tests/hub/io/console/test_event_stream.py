@@ -180,7 +180,7 @@ async def test_what_waits_is_bounded_in_bytes() -> None:
     assert sent.startswith(b"event: lag\n") and len(sent) <= event_stream.WAITING_BYTES_MAX
 
 
-async def test_a_page_that_does_not_read_is_told_that_it_lags() -> None:
+async def test_a_page_that_does_not_read_is_notified_that_it_lags() -> None:
     """Nothing gathers for it without end; then it loads anew."""
     listener, ring = PageListener(frozenset(["nodes"])), FrameRing("run")
     for number in range(event_stream.WAITING_MAX + 1):

@@ -75,7 +75,7 @@ def obeyed(kube: Cluster, node: str) -> int | None:
 
 @pytest.mark.verify
 @pytest.mark.process
-async def test_claims_and_a_lost_lease_shut_nobody_out(kube: Cluster, tmp_path: Path) -> None:
+async def test_claims_and_a_lost_lease_lock_no_node_out(kube: Cluster, tmp_path: Path) -> None:
     """A node's word raises nobody's number, and doctor names it; where the Lease is lost honest nodes are followed."""
     hub = HubProcess(kube, tmp_path, toml="[record]\nflush_seconds = 0.2\n").start()
     agents = []
