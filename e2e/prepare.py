@@ -7,10 +7,10 @@
         e2e/controlplane/build.py kube-apiserver … ─┘
 
 Fetching packages waits for the network while compilers wait for the processor, so both together end earlier than one
-after the other; so do builds of modules that share nothing, since each ends with a linker on one core.  Plain Python,
-standard library only: it runs before there is a virtual environment.  On a terminal one line renews itself, elsewhere
-a line comes each half minute; what a step said is shown when it fails.  Java, which Spark needs later, is looked for
-first.  Exit 0 when all is there, else 1.
+after the other; so do builds of independent modules, since each ends with a linker on one core.  Plain Python,
+standard library only: it runs before there is a virtual environment.  On a terminal one line is updated, elsewhere
+a line is printed every half minute; the output of a step is shown if it fails.  Java, which Spark needs later, is
+checked first.  Exit 0 on success, else 1.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ VENV = ROOT / ".venv"
 INSTALL_SECONDS = 80
 """Measured on two cores; the weight of the packages beside the seconds of `build.PROGRAMS`."""
 LINE_SECONDS = 30.0
-LOOK_SECONDS = 0.5
+POLL_SECONDS = 0.5
 BAR_CELLS = 24
 TAIL_CHARS = 4000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far it is: `done` of `total` seconds of work as measured, and what is being done."""
+    """The progress: `done` of `total` seconds of measured work, and the current step."""
 
     done: float
     total: float
@@ -101,7 +101,7 @@ def progress(packages: tuple[int, int], builds: Sequence[Chain]) -> Progress:
 
 
 def line(seen: Progress, seconds: float, columns: int | None = None) -> str:
-    """One line for people; of a terminal with so many `columns`, which could not renew a line that it had to break."""
+    """One line for people, cut to the terminal's `columns`, because a wrapped line cannot be updated."""
     full = round(BAR_CELLS * seen.share)
     left = build.remaining(seen.share, seconds)
     words = ", ".join(filter(None, [left, seen.doing]))
@@ -110,13 +110,13 @@ def line(seen: Progress, seconds: float, columns: int | None = None) -> str:
 
 
 def installed_packages() -> int:
-    """Packages that are whole: pip writes their metadata last."""
+    """Completely installed packages: pip writes their metadata last."""
     return sum(1 for _ in VENV.glob("lib/python3.*/site-packages/*.dist-info"))
 
 
 @dataclass(kw_only=True)
 class Step:
-    """One of them, running; what it says goes to a file."""
+    """One running step; its output goes to a file."""
 
     name: str
     command: Sequence[str]
@@ -132,7 +132,7 @@ class Step:
         return self
 
     def wait(self) -> int:
-        """Its exit code, at its end."""
+        """Wait for its end; returns the exit code."""
         assert self.process is not None
         return self.process.wait()
 
@@ -142,19 +142,19 @@ class Step:
         return self.process.poll()
 
     def end(self) -> None:
-        """SIGTERM to all of it, and wait."""
+        """Send SIGTERM to its process group, and wait."""
         assert self.process is not None
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGTERM)
             self.process.wait()
 
     def tail(self) -> str:
-        """The end of what it said."""
+        """The end of its output."""
         return Path(self.words.name).read_text(errors="replace")[-TAIL_CHARS:]
 
 
 def follow(steps: Sequence[Step], builds: Sequence[Chain], folder: Path) -> int:
-    """Wait for all and say how far they are; the first that fails ends the waiting."""
+    """Wait for all steps and show progress; stop waiting when one fails."""
     renews = sys.stderr.isatty()
     started = said = time.monotonic()
     wanted = pinned(LOCK)
@@ -165,7 +165,7 @@ def follow(steps: Sequence[Step], builds: Sequence[Chain], folder: Path) -> int:
             each.built = tuple(name for name in each.missing if build.is_program(folder / name))
             each.seen = build.compilation(each.current, folder)
         over = all(code is not None for code in codes) or any(codes)
-        if over or now - said >= (LOOK_SECONDS if renews else LINE_SECONDS):
+        if over or now - said >= (POLL_SECONDS if renews else LINE_SECONDS):
             said = now
             columns = shutil.get_terminal_size().columns if renews else None
             text = line(progress((installed_packages(), wanted), builds), now - started, columns)
@@ -173,7 +173,7 @@ def follow(steps: Sequence[Step], builds: Sequence[Chain], folder: Path) -> int:
             sys.stderr.flush()
         if over:
             break
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
     if renews:
         print(file=sys.stderr)
     failed = [step for step, code in zip(steps, codes, strict=True) if code]

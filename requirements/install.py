@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 LINE_SECONDS = 10.0
-LOOK_SECONDS = 0.5
+POLL_SECONDS = 0.5
 TAIL_CHARS = 4000
 
 
@@ -46,9 +46,9 @@ def main() -> int:
         pip = subprocess.Popen([sys.executable, "-m", "pip", *sys.argv[1:]], stdout=words, stderr=subprocess.STDOUT)
         try:
             while pip.poll() is None:
-                time.sleep(LOOK_SECONDS)
+                time.sleep(POLL_SECONDS)
                 now = time.monotonic()
-                if now - told >= (LOOK_SECONDS if renews else LINE_SECONDS):
+                if now - told >= (POLL_SECONDS if renews else LINE_SECONDS):
                     told = now
                     words.seek(0)
                     fetched = words.read().count(b"\nCollecting ")

@@ -52,7 +52,7 @@ ENVELOPE = (
 SETTLE_SECONDS = 600.0
 BATCH_ROWS = 100_000
 PAGE_ROWS = 10_000
-_LOOK_SECONDS = 0.02
+_POLL_SECONDS = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,7 +186,7 @@ class Pipelines:
         began = time.monotonic()
         query = writer.option("checkpointLocation", str(name / "checkpoint")).trigger(availableNow=True).start()
         while not query.recentProgress and query.isActive:
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
         cpu, first = self._cpu_seconds(), len(query.recentProgress)
         if not query.awaitTermination(int(SETTLE_SECONDS)):
             raise TimeoutError(f"{name}: the query did not end")

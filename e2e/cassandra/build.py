@@ -6,9 +6,9 @@
 
 Plain Python, standard library only; needs Java 17 and mvn. Without mvn the jars come straight from the registry of
 Java packages whose address FAIRLEAD_JAVA_REGISTRY is, by the paths in jars.sha256, so a mirror or a folder served by
-HTTP will do. The folder is named by the content of both files and appears by a rename, so what is there is whole.
-Exit 0 with the folder on the last line; exit 2 with a sentence where it cannot be fetched, exit 1 where what came is
-not what was pinned.
+HTTP will do. The folder is named by the content of both files and is created by a rename, so it is always complete.
+Exit 0 with the folder on the last line; exit 2 with a message if it cannot be fetched, exit 1 if a download does
+not match its pin.
 """
 
 from __future__ import annotations
@@ -110,13 +110,13 @@ def checked(layout: Path, made: Path) -> Path:
     pinned = pins()
     strange = {str(each.relative_to(layout)) for each in layout.rglob("*.jar")} - pinned.keys()
     if strange:
-        raise BuildError(f"came without a pin in jars.sha256: {', '.join(sorted(strange))}")
+        raise BuildError(f"jars without a pin in jars.sha256: {', '.join(sorted(strange))}")
     for path, checksum in pinned.items():
         if not (layout / path).is_file():
-            raise BuildError(f"{path} did not come")
+            raise BuildError(f"{path} is missing after the download")
         found = hashlib.sha256((layout / path).read_bytes()).hexdigest()
         if found != checksum:
-            raise BuildError(f"{path} has the checksum {found}, not {checksum}: it is not what was pinned")
+            raise BuildError(f"{path} has the checksum {found}, not {checksum}, which does not match its pin")
         shutil.copyfile(layout / path, made / Path(path).name)
     return made
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Build the pinned control plane once, and say where it is.
+"""Build the pinned control plane once, and print its folder.
 
     build.py                     kube-apiserver, kube-controller-manager, etcd, kubectl
-    build.py --with node         and what a real node needs: scheduler, kubelet, kube-proxy, CoreDNS, helm
+    build.py --with node         also what a real node needs: scheduler, kubelet, kube-proxy, CoreDNS, helm
     build.py kube-apiserver helm exactly these
-    build.py cert-manager        its controllers that issue, and beside them its definitions (crds/)
-    build.py versitygw           an object store (S3), which no Kubernetes needs
+    build.py cert-manager        its controllers, and its definitions (crds/)
+    build.py versitygw           an object store (S3), not part of Kubernetes
 
     KUBEBUILDER_ASSETS ──has it──────────────┐
                                              ├─► one folder, printed alone on the last line of stdout
@@ -13,9 +13,9 @@
 
 Plain Python, standard library only: it runs before any virtual environment exists. Each `<module>/go.mod` beside this
 file pins versions and its go.sum pins content; the cache folder is named by the hash of all of them, so a changed pin
-builds afresh and never mixes. What few tests need is APART, in a folder of its own: its pin builds nothing else.
-Progress goes to standard error. Exit 0 with the folder; exit 1 with one sentence that says what to do. Several builds
-may run at once: each program has its own lock and appears by an atomic rename, so what is finished can be used while
+causes a new build and versions never mix. What few tests need is APART, in its own folder.
+Progress goes to standard error. Exit 0 with the folder; exit 1 with a message that says what to do. Several builds
+may run at once: each program has its own lock and is created by an atomic rename, so finished ones can be used while
 the rest still builds.
 """
 
@@ -38,7 +38,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PROGRESS_EVERY_SECONDS = 30.0
-LOOK_SECONDS = 0.5
+POLL_SECONDS = 0.5
 LINK_SHARE = 0.02
 """Share of a build for the linker, whose progress is unknown (measured: 4.4 s of 283 s for kube-apiserver)."""
 ESTIMATE_AFTER_SECONDS = 60.0
@@ -53,7 +53,7 @@ class Program:
     """One binary: the module folder that pins it, its Go package, and how long it takes.
 
     `seconds` is the measured wall time on two cores with an empty build cache, in the order of DEFAULT and NODE (the
-    first of a module pays for the packages that the others share).
+    first program of a module includes the packages that the others share).
     """
 
     module: str
@@ -245,7 +245,7 @@ def require_go(module: str) -> str:
 
 
 def environment() -> dict[str, str]:
-    """Of the go command."""
+    """The environment of the go command."""
     # A compiler lives for seconds: it collects its garbage four times as late as a server would, for a tenth less work.
     return {"GOGC": "400", **os.environ, "CGO_ENABLED": "0"}
 
@@ -272,7 +272,7 @@ def run_go(name: str, command: Sequence[str], module: str, folder: Path, positio
         try:
             while True:
                 try:
-                    code = process.wait(timeout=LOOK_SECONDS)
+                    code = process.wait(timeout=POLL_SECONDS)
                     break
                 except subprocess.TimeoutExpired:
                     now = time.monotonic()

@@ -1,4 +1,4 @@
-"""`make demo`: play the whole story on this machine. `up` leaves a stack running for development, `down` ends it.
+"""`make demo`: run the whole scenario on this machine. `up` leaves a stack running for development, `down` stops it.
 
 Exit 0 and a last line `demo: ok …`, or exit 1 with what failed and the end of the log that says why.
 """
@@ -33,12 +33,12 @@ INTERRUPTED = 130
 
 
 def terminated(number: int, frame: object) -> None:
-    """SIGTERM ends like Ctrl-C, so that nothing is left running."""
+    """Treat SIGTERM like Ctrl-C, so that nothing is left running."""
     raise KeyboardInterrupt
 
 
 def look_around(stack: Stack, screen: Screen) -> None:
-    """Print who serves where and how to end it."""
+    """Print the addresses of the programs and how to stop them."""
     screen.chapter("Left running; look around, then: make down")
     for name, where in stack.addresses():
         screen.say(f"{name:10} {where}")
@@ -47,9 +47,9 @@ def look_around(stack: Stack, screen: Screen) -> None:
 
 
 def run(word: str, folder: Path, kubeconfig: Path | None, keep: bool) -> int:
-    """Play the story, or only start the programs and apply the harbour; returns the exit code."""
+    """Run the scenario, or only start the programs and apply the harbour; returns the exit code."""
     if Record.of(folder).alive():
-        print("demo: failed: an earlier one is still running; make down ends it", file=sys.stderr)
+        print("demo: failed: another one is still running; make down stops it", file=sys.stderr)
         return 1
     screen = Screen(chapters=len(ACTS) if word == "play" else 2)
     try:
@@ -59,7 +59,7 @@ def run(word: str, folder: Path, kubeconfig: Path | None, keep: bool) -> int:
         return 1
     ours = folder == FOLDER or (folder / MARKER).exists()
     if not ours and folder.exists() and any(folder.iterdir()):
-        screen.last(f"demo: failed: {folder} holds something else than a demo's state; name another --folder")
+        screen.last(f"demo: failed: {folder} is not the state of a demo; use another --folder")
         return 1
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -104,7 +104,7 @@ def run(word: str, folder: Path, kubeconfig: Path | None, keep: bool) -> int:
 
 
 def down(folder: Path) -> int:
-    """End what runs, and delete the cluster of kind's that `make up KIND=1` made."""
+    """Stop the programs, and delete the kind cluster that `make up KIND=1` created."""
     ended = Record.of(folder).end()
     try:
         if kind.remove(folder.absolute().parent):
@@ -136,7 +136,7 @@ def main() -> int:
     if options.kind:
         beside = options.folder.absolute().parent
         beside.mkdir(parents=True, exist_ok=True)
-        print(f"up: a cluster of kind's named {kind.NAME}; making it takes a minute", flush=True)
+        print(f"up: creating a kind cluster named {kind.NAME}, which takes a minute", flush=True)
         try:
             kubeconfig = kind.provide(beside)
         except kind.NoKind as error:

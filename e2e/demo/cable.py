@@ -1,6 +1,6 @@
-"""`cable cut edge-2` and `cable mend edge-2`: the link of a node of the local stack, for people who try things.
+"""`cable cut edge-2` and `cable mend edge-2`: cut and restore the link of a node of the local stack.
 
-`source .run/demo/env` defines the word. It asks the link's process and waits until the link does what was asked.
+`source .run/demo/env` defines the command. It signals the link's process and waits until the link is cut or restored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ POLL_SECONDS = 0.05
 
 
 def carries(port: int) -> bool:
-    """Whether the link takes connections."""
+    """Whether the link accepts connections."""
     try:
         socket.create_connection((HOST, port), timeout=DONE_SECONDS).close()
     except ConnectionRefusedError:
@@ -31,7 +31,7 @@ def carries(port: int) -> bool:
 
 
 def main() -> int:
-    """Parse the command line; 0 when the link is as asked."""
+    """Parse the command line; returns 0 once the link is cut or restored."""
     parser = argparse.ArgumentParser(prog="cable", description="Cut the link of a node of the local stack, or mend it.")
     parser.add_argument("folder", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("word", choices=["cut", "mend"], help="cut: connections break, new ones are refused")

@@ -1,4 +1,4 @@
-"""Did every accepted message become one row? The ledger of a run and its verdict.
+"""Checks that every accepted message became one row: the ledger of a run and its verdict.
 
 publish answers ──accepted──► Ledger ──judge(rows)──► Verdict: lost, duplicated, foreign, per node and priority
 """
@@ -44,7 +44,7 @@ class Tally:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The outcome; `ok` when nothing is lost, doubled, misplaced or of unknown origin."""
+    """The outcome; `ok` if nothing is lost, duplicated, misplaced or of unknown origin."""
 
     tallies: Sequence[Tally]
     lost: Sequence[str]

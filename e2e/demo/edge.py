@@ -109,7 +109,7 @@ class Watch:
             return  # closed by us, or the edge ended: what came until then counts
 
     def of(self, name: str) -> list[dict[str, Any]]:
-        """The events about objects of this name, bookmarks aside."""
+        """The events about objects with this name, without bookmarks."""
         return [
             event
             for event in list(self.events)

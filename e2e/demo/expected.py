@@ -92,7 +92,7 @@ def differences(wanted: Mapping[Key, Object], held: Mapping[Key, Object]) -> lis
 
 
 def behind(records: Iterable[Object], wanted: Mapping[str, Mapping[Key, Object]]) -> list[str]:
-    """Which ObjectSync and ClusterObjectSync records do not (yet) say that their node holds what it should."""
+    """The ObjectSync and ClusterObjectSync records that do not (yet) show their node in sync."""
     awaited = {(node, item["metadata"]["uid"]): name for node, share in wanted.items() for name, item in share.items()}
     found: list[str] = []
     for record in records:

@@ -15,7 +15,7 @@ class Follower:
         self._log = log
 
     def states(self) -> list[dict[str, Any]]:
-        """What it was given, in order: ``at`` (Unix seconds) and ``data`` (None: there was no such object)."""
+        """The states it received, in order: ``at`` (Unix seconds) and ``data`` (None: there was no such object)."""
         lines = self._log.read_text().splitlines() if self._log.exists() else []
         found: list[dict[str, Any]] = []
         for line in lines:

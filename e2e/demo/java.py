@@ -1,4 +1,4 @@
-"""The Java that Spark needs.  Standard library only: it is looked for before anything is installed."""
+"""Finds the Java that Spark needs.  Standard library only, because this runs before anything is installed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`make up KIND=1`: a cluster of kind's for the local stack, where there is a container engine.
+"""`make up KIND=1`: a kind cluster for the local stack, on machines with a container engine.
 
-The programs run beside it as they do beside our own control plane; only the Kubernetes API is kind's, with a real
+The programs run next to it as they do next to our own control plane; only the Kubernetes API is kind's, with a real
 scheduler and a real kubelet.  `make down` deletes the cluster.
 """
 

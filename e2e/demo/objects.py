@@ -1,4 +1,4 @@
-"""Objects that the demo makes in the cluster by itself; the others are the files of ``app``."""
+"""Objects that the demo creates in the cluster with code; the others are the files of ``app``."""
 
 from __future__ import annotations
 

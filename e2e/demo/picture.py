@@ -1,4 +1,4 @@
-"""The picture of a run: what was delivered when, a panel for each node and priority.
+"""The chart of a run: what was delivered when, with a panel for each node and priority.
 
 Three curves each: accepted at the edge, durable in its topic, a row in the table. The cut is shaded, kills are lines.
 """
@@ -22,7 +22,7 @@ DOTS_PER_INCH = 110
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
-    """Something that happened to one node, or to all when `node` is empty: from `start` to `end` (Unix seconds)."""
+    """An event at one node, or at all if `node` is empty: from `start` to `end` (Unix seconds)."""
 
     text: str
     node: str
@@ -31,7 +31,7 @@ class Mark:
 
 
 def cumulative(times: Sequence[float], begin: float) -> tuple[list[float], list[int]]:
-    """Seconds since `begin`, ascending, and how many there were by then."""
+    """Seconds since `begin`, ascending, and the count at each."""
     ordered = sorted(time - begin for time in times)
     return ordered, list(range(1, len(ordered) + 1))
 
@@ -45,7 +45,7 @@ def draw(path: Path, accepted: Sequence[Accepted], rows: Sequence[Row], marks: S
 
 
 def figure_of(accepted: Sequence[Accepted], rows: Sequence[Row], marks: Sequence[Mark], begin: float) -> Figure:
-    """The picture, not yet written; its caller closes it."""
+    """The figure, not yet written; the caller closes it."""
     nodes = sorted({each.node for each in accepted})
     priorities = sorted({each.priority for each in accepted})
     figure, grid = plt.subplots(

@@ -1,4 +1,4 @@
-"""Checks by counting what the story promises of messages: each is one row, and alarms go first."""
+"""Checks the guarantees for messages by counting: each is one row, and alarms go first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from e2e.demo.count import Accepted, Row, Verdict, percentile
 
 
 class Wrong(AssertionError):
-    """The story did not go as promised; the text says which promise."""
+    """A guarantee did not hold; the text says which one."""
 
 
 def check_counts(verdict: Verdict, when: str) -> None:

@@ -3,7 +3,7 @@
     edge ──► 127.0.0.1:LISTEN ──proxy──► 127.0.0.1:TARGET ──► hub
 
 Killing this process cuts the link for good; the signals CUT and MEND cut it and bring it back while the process lives
-(`e2e.demo.cable` sends them). Cut means: what was open breaks, what is tried is refused. Run as
+(`e2e.demo.cable` sends them). While it is cut, open connections break and new ones are refused. Run as
 `python -m e2e.demo.proxy LISTEN TARGET`.
 """
 

@@ -1,7 +1,7 @@
-"""Publishers: one thread a node that replays its part of the series and notes what was accepted.
+"""Publishers: one thread for each node, which replays its part of the series and records what was accepted.
 
 A batch whose answer was lost is sent again under the same idempotency key until the edge answers, as an application
-would: kill -9 of the agent in between costs nothing and doubles nothing.
+would: kill -9 of the agent in between loses and duplicates nothing.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Publisher:
         return self
 
     def stop(self) -> None:
-        """Abandon the rest, after a run that failed elsewhere."""
+        """Abandon the rest, after the run failed elsewhere."""
         self._stopped.set()
 
     @property

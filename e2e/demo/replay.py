@@ -5,7 +5,7 @@
     edge-3  Seattle, four years of daily weather
 
 Every reading is telemetry; an urgent reading is an alarm as well. The series come inside
-the vega-datasets package. Nothing here reads a clock: which message comes when is the story's business.
+the vega-datasets package. This module reads no clock: the story decides when each message is sent.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the demo says while it happens: chapters, facts and waits, in colour on a terminal and plain elsewhere."""
+"""The output of the demo: chapters, facts and waits, in colour on a terminal and plain elsewhere."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Screen:
     """The output of one run; every line shows the seconds since it began."""
 
     def __init__(self, chapters: int = 0) -> None:
-        """`chapters`: how many there will be; each says which of them it is."""
+        """`chapters`: their total number; each shows its own."""
         self._chapters = chapters
         self._chapter = 0
         self._console = Console(highlight=False)
@@ -34,7 +34,7 @@ class Screen:
         return time.monotonic() - self._started
 
     def chapter(self, title: str) -> None:
-        """A new part of the story."""
+        """Begin a new part of the story."""
         self._chapter += 1
         self._console.print()
         number = ""
@@ -44,24 +44,24 @@ class Screen:
         self._console.rule(f"{number}[bold]{title}[/bold]", align="left", characters="─")
 
     def say(self, text: str) -> None:
-        """One thing that happened."""
+        """Print one fact."""
         self._console.print(f"[dim]{self.seconds:6.1f} s[/dim]  {text}", soft_wrap=True)
 
     def fail(self, text: str) -> None:
-        """Why it failed; printed without markup, because logs may contain brackets."""
+        """Print why it failed, without markup, because logs may contain brackets."""
         self._console.print(text, markup=False, soft_wrap=True, style="red")
 
     def quote(self, text: str) -> None:
-        """Output of a tool, as it is."""
+        """Print the output of a tool unchanged."""
         for line in text.rstrip().splitlines():
             self._console.print(f"          {line}", markup=False, soft_wrap=True)
 
     def last(self, text: str) -> None:
-        """The final line: bare, for people and scripts."""
+        """Print the final line without decoration, for people and scripts."""
         self._console.print(text, markup=False, soft_wrap=True)
 
     def table(self, title: str, head: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
-        """Figures in columns; the first column is text, the others numbers."""
+        """Print figures in columns; the first column is text, the others are numbers."""
         table = Table(title=title, title_justify="left", title_style="bold")
         for number, name in enumerate(head):
             table.add_column(name, justify="left" if number == 0 else "right")

@@ -3,8 +3,8 @@
     kube-apiserver ◄── hub ◄── link 1..3 ◄── edge-1..3
                         └──► messaging ◄── ingest ──► Delta table
 
-The link is mutual TLS: the hub signs certificates of nodes by an authority of the run's own, and each edge joins with a
-token, as devices do.  All else is plain HTTP on loopback; state, configuration and logs lie in one folder.
+The link uses mutual TLS: the hub signs node certificates with an authority of this run, and each edge joins with a
+token, as devices do.  Everything else is plain HTTP on loopback; state, configuration and logs are in one folder.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class Stack:
     def __init__(
         self, folder: Path, kubeconfig: Path | None, *, outlive: bool, screen: Screen, controllers: bool = True
     ) -> None:
-        """`kubeconfig` is the user's cluster, None for our own; `outlive` leaves the programs running at our end.
+        """`kubeconfig` is the user's cluster, None for our own; `outlive` leaves the programs running at the end.
 
-        `controllers`: whether our own cluster also ends namespaces and collects what has lost its owner.
+        `controllers`: whether our own cluster also deletes namespaces and collects garbage.
         """
         self.folder = folder
         self.logs = folder / "logs"
@@ -159,7 +159,7 @@ class Stack:
         return self._start(f"follow-{node}", [*command, f"http://{HOST}:{edge.port}", namespace, name, str(edge.token)])
 
     def ingest_once(self) -> float:
-        """Run ingest over what is there now, to its end; returns the seconds it took."""
+        """Run ingest over the existing messages until it ends; returns the seconds it took."""
         started = self._screen.seconds
         running = self._start_ingest("ingest-once", "available-now", self._ingest_once)
         self._screen.wait(
@@ -186,7 +186,7 @@ class Stack:
         return code
 
     def stop(self) -> None:
-        """End everything that was started here."""
+        """Stop everything that was started here."""
         for name in reversed(list(self.running)):
             self.running.pop(name).kill()
         if self._cluster is not None:
@@ -212,14 +212,14 @@ class Stack:
         return running.tail() if running else f"--- {name} is not running"
 
     def tails(self) -> str:
-        """The ends of the logs of everything that has ended by itself, or of all when nothing has."""
+        """The ends of the logs of all programs that have exited by themselves, or of all programs if none has."""
         ended = [running for running in self.running.values() if not running.alive]
         return "\n".join(running.tail(10) for running in ended or self.running.values())
 
     def fairlead(self, *arguments: str, config: str | None = None, kubeconfig: bool = False, given: str = "") -> str:
         """Run one of the program's tools and return what it prints; raises Unmet when it fails.
 
-        ``config``: its settings, those of the hub unless something is said; ``given``: its standard input.
+        ``config``: its settings, by default the hub's; ``given``: its standard input.
         """
         config = str(self.folder / "hub.toml") if config is None else config
         command = [str(FAIRLEAD), *arguments, *(("--config", config) if config else ())]
@@ -246,7 +246,7 @@ class Stack:
         ]
 
     def write_environment(self) -> Path:
-        """A file to `source`: the programs on PATH, and where they find what runs here."""
+        """Write a file to `source`: it puts the programs on PATH and sets the addresses."""
         path = self.folder / "env"
         edges = {edge.name.upper().replace("-", "_"): edge for edge in self.edges.values()}
         cable = shlex.join([sys.executable, "-m", "e2e.demo.cable", str(self.folder)])

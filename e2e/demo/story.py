@@ -1,6 +1,6 @@
-"""The story: down, up, a cut, a return, and the count at the end. Each act asserts by conditions with deadlines.
+"""The story: objects down, messages up, a cut, a return, and the count at the end. Acts poll with deadlines.
 
-raise the house ─► apply a harbour ─► replay weather ─► cut edge-2, kill hub and edge ─► let it return ─► count
+start everything ─► apply a harbour ─► replay weather ─► cut edge-2, kill hub and edge ─► let it return ─► count
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Story:
         self._screen.quote(self._api.kubectl("get", "cosync"))
 
     def begin_up(self) -> None:
-        """The first part of the series, and a table made of it by a job that ends by itself."""
+        """Publish the first part of the series; a job that ends by itself writes the table."""
         self._screen.chapter("Up: weather is replayed, alarms at priority 0, telemetry at priority 1")
         self._follower = Follower(self._stack.follow(AWAY, expected.NAMESPACE, "tide-table").log)
         self.publish(0)
@@ -114,7 +114,7 @@ class Story:
         self._screen.say("ingest runs again, with a trigger of one second")
 
     def cut(self) -> None:
-        """edge-2 loses its link; objects change, hub and edge-2 are killed; edge-2 goes on serving and accepting."""
+        """edge-2 loses its link; objects change, hub and edge-2 are killed; edge-2 keeps serving and accepting."""
         say = self._screen.say
         edge = self._stack.edges[AWAY]
         self._screen.chapter(f"The link of {AWAY} is cut")
@@ -139,7 +139,7 @@ class Story:
         self._api.kubectl(
             "-n", "harbour", "delete", "pod", "tide-display-edge-2", "--force", "--grace-period=0", "--wait=true"
         )
-        say("meanwhile: ice-warning deleted, berth-plan deleted and made anew, tide-display-edge-2 deleted by force")
+        say("meanwhile: ice-warning deleted, berth-plan deleted and recreated, tide-display-edge-2 deleted by force")
         half = replayed.total // 2
         self._screen.wait(
             f"{AWAY} has accepted half of its part", lambda: replayed.accepted >= half or replayed.done,
@@ -157,7 +157,7 @@ class Story:
         say(f"tide-table updated another {UPDATES - UPDATES // 2} times")
         others = [node for node in NODES if node != AWAY]
         self._witness.wait_true(others)
-        say(f"{' and '.join(others)} are true to the cluster again; fairlead status, and why {AWAY} is not:")
+        say(f"{' and '.join(others)} are in sync with the cluster again; fairlead status, and why {AWAY} is not:")
         self._screen.quote(self._stack.fairlead("status"))
         self._screen.quote(
             self._stack.fairlead("explain", "ConfigMap/tide-table", "-n", expected.NAMESPACE, "--node", AWAY)
@@ -180,7 +180,7 @@ class Story:
         self.mark("cut", AWAY, self._cut_at, returned)
         self._stack.join_link(AWAY)
         self._witness.wait_true([AWAY])
-        self._screen.say(f"{AWAY} is true to the cluster {time.monotonic() - back:.1f} s after its link returned")
+        self._screen.say(f"{AWAY} is in sync with the cluster {time.monotonic() - back:.1f} s after its link returned")
         self._witness.wait_drained([AWAY])
         self._screen.say(f"{AWAY} is drained {time.monotonic() - back:.1f} s after its link returned")
         self._witness.wait_records()
@@ -288,11 +288,11 @@ class Story:
         return self._api.kubectl("get", "-f", str(CRDS), "-o", "name").split()
 
     def judge(self) -> Verdict:
-        """Ledger against table."""
+        """Compare the ledger with the table."""
         return self._ledger.judge(self._witness.rows())
 
     def publish(self, part: int) -> dict[str, Publisher]:
-        """Start one publisher a node on its part of the series."""
+        """Start one publisher for each node on its part of the series."""
         started = {
             node: Publisher(self._stack.edges[node], said[part], self._ledger).start()
             for node, said in self._series.items()
@@ -301,7 +301,7 @@ class Story:
         return started
 
     def wait_published(self) -> None:
-        """Everything started so far is accepted."""
+        """Wait until everything started so far is accepted."""
         self._screen.wait(
             "the edges accept what is replayed", lambda: all([each.done for each in self._publishers]),
             seconds=REPLAY_SECONDS,
@@ -319,7 +319,7 @@ class Story:
         self._screen.say(f"{edge.name} serves its {len(held)} objects as of before the cut (age {age} s)")
 
     def check_follower(self, returned: float) -> None:
-        """The program that follows tide-table saw it before the cut and after, though its agent was killed between."""
+        """The program that follows tide-table saw it before and after the cut, although its agent was killed."""
         follower = self._follower
         self._screen.wait(
             f"the program on {AWAY} sees revision {UPDATES}", lambda: follower.revisions()[-1:] == [str(UPDATES)],
@@ -334,7 +334,7 @@ class Story:
         )
 
     def update_tides(self, revision: int) -> None:
-        """One more version of tide-table."""
+        """Write one more version of tide-table."""
         patch = json.dumps({"data": {"revision": str(revision), "high": f"{4 + revision % 8:02}:12, 16:41"}})
         self._api.kubectl("-n", "harbour", "patch", "configmap", "tide-table", "--type=merge", "-p", patch)
 

@@ -1,4 +1,4 @@
-"""Reads the Delta table like any reader: with deltalake and Arrow, without ingest's code."""
+"""Reads the Delta table as other programs do: with deltalake and Arrow, without ingest's code."""
 
 from __future__ import annotations
 

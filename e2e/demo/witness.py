@@ -1,6 +1,6 @@
 """Queries cluster, edges and table from outside, and waits until they agree.
 
-It knows the public interfaces only: kubectl, the edges' local API, the Delta table.
+It uses only public interfaces: kubectl, the edges' local API, the Delta table.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KINDS = {
 
 
 class Witness:
-    """Asks about one stack."""
+    """Queries one stack."""
 
     def __init__(self, stack: Stack, screen: Screen) -> None:
         self._stack = stack
@@ -101,7 +101,7 @@ class Witness:
         )  # fmt: skip
 
     def wait_drained(self, nodes: Iterable[str]) -> None:
-        """Nothing waits in the outboxes of `nodes`."""
+        """Wait until the outboxes of `nodes` are empty."""
         edges = [self._stack.edges[node] for node in nodes]
         self._screen.wait(
             f"the outboxes of {', '.join(edge.name for edge in edges)} are empty",

@@ -5,6 +5,6 @@
       │         └─ native    which shared libraries those files ask of the system
       └─────► archive  layers and a configuration ─► one OCI tar
 
-A layer is a folder turned into a tar whose bytes depend on its content only, so equal layers have equal digests and
-four images share what they share. Archives lie in the cache, named by a hash of everything that went into them.
+A layer is a folder packed as a tar whose bytes depend only on its content, so equal layers have equal digests and
+the four images share layers. Archives are in the cache, named by a hash of all their inputs.
 """

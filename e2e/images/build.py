@@ -108,7 +108,7 @@ def layer(folder: Path, name: str, key: str, fill: Callable[[Path], None]) -> La
 
 
 def layers_of(room: str, folder: Path) -> list[Layer]:
-    """What a room's image is made of, what changes least first."""
+    """The layers of a program's image, in the order of how rarely they change."""
     how = hash_of(HERE / "layers.py", HERE / "closure.py", HERE / "native.py", HERE / "archive.py", sys.version)
     if room == CLUSTER:
         below = closure.closure(distribution.NAME, "ingest")

@@ -1,4 +1,4 @@
-"""What lies in each layer; every function fills an empty folder that becomes the root of a container."""
+"""The content of each layer; every function fills an empty folder that becomes the root of a container."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def compile_all(root: Path) -> None:
 
 
 def add_libraries(root: Path) -> None:
-    """Copy every system library that the binaries of a layer need, to where the dynamic linker looks first."""
+    """Copy every system library that the binaries of a layer need to where the dynamic linker searches first."""
     libraries = sorted(native.needed([*native.binaries(root), *_interpreter(root)]))
     system = next((path.parent for path in libraries if path.name.startswith("libc.so")), None)
     if system is None:

@@ -1,4 +1,4 @@
-"""Which shared libraries of the system a set of binaries needs, asked of the dynamic linker itself."""
+"""Which shared libraries of the system a set of binaries needs, as the dynamic linker resolves them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""python -m e2e.kind: the story on kind; `make e2e-kind` has looked for kind and an engine already."""
+"""python -m e2e.kind: the story on kind; `make e2e-kind` has already checked for kind and an engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A kind cluster as the story needs it."""
+"""A kind cluster for the story."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CREATE_SECONDS = 600.0
 
 
 class KindCluster:
-    """One cluster with a name of its own; `up` makes and removes it."""
+    """One cluster with its own name; `up` creates and removes it."""
 
     storage_class: str | None = None
     """kind's default class makes volumes."""

@@ -10,7 +10,7 @@
                          │     └─ janitor   cleans up when the harness is killed
                          └─► e2e.story   the acceptance story, played on any cluster
 
-Everything runs below one `unshare -m -n -p -u --fork --kill-child`: killing its pid 1 takes processes, mounts and
-network along. What outlives it on the host is a folder and empty cgroups; `down` removes both, and the janitor does
-when no one is left to say `down`. Two nodes live side by side: names and addresses come from the slot.
+Everything runs below one `unshare -m -n -p -u --fork --kill-child`: killing its pid 1 removes processes, mounts and
+network. Only a folder and empty cgroups remain on the host; `down` removes both, and the janitor does
+if the harness was killed. Several nodes can run at once: names and addresses come from the slot.
 """

@@ -8,7 +8,7 @@
     python -m e2e.node kubectl ARGS     kubectl on the (first) node that is up
     python -m e2e.node helm ARGS        helm likewise
 
-Where the machine cannot carry a node, `make e2e` says why and exits with 0; FAIRLEAD_E2E=required makes that 1.
+If the machine cannot run a node, `make e2e` says why and exits with 0, or with 1 if FAIRLEAD_E2E=required.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def say(text: str) -> None:
 
 
 def fit() -> int | None:
-    """None when this machine can carry a node; otherwise the exit code, after a sentence."""
+    """None if this machine can run a node; otherwise the exit code, after printing the reason."""
     reason = machine.prepare(os.environ, node.home())
     if not reason:
         return None
@@ -63,12 +63,12 @@ def load(target: node.Node, archives: dict[str, Path]) -> None:
 
 
 def provide(stories: Sequence[str]) -> dict[str, Path]:
-    """The images that these stories need, built where the cache lacks them."""
+    """The images that these stories need; missing ones are built."""
     return images.provide(list(dict.fromkeys(room for name in stories for room in IMAGES[name])))
 
 
 def tell(name: str, running: node.Node, folder: Path) -> dict[str, float]:
-    """One story; its figures."""
+    """Run one story; returns its figures."""
     if name == INSTALL:
         telling = Story(running, folder, say)
         telling.tell()
@@ -80,11 +80,11 @@ def tell(name: str, running: node.Node, folder: Path) -> dict[str, float]:
 
 
 def story(stories: Sequence[str]) -> int:
-    """Everything, once."""
+    """Run everything once."""
     began = time.monotonic()
     assets = controlplane.provide(PROGRAMS, os.environ)
     archives = provide(stories)
-    say("programs and images are there")
+    say("programs and images are ready")
     before = traces.sysctls()
     built = time.monotonic()
     with node.up(assets, node.home()) as running, tempfile.TemporaryDirectory(prefix="fairlead-e2e-") as folder:
@@ -113,7 +113,7 @@ def story(stories: Sequence[str]) -> int:
 
 
 def up() -> int:
-    """A node that stays."""
+    """Start a node that keeps running."""
     assets = controlplane.provide(PROGRAMS, os.environ)
     archives = provide(list(IMAGES))
     node.sweep(node.home())
@@ -130,7 +130,7 @@ def up() -> int:
 
 
 def down(names: Sequence[str]) -> int:
-    """Take nodes away: these, or all that no living harness owns."""
+    """Remove nodes: the named ones, or all that no living harness owns."""
     plans = [plan for plan in node.found(node.home()) if plan.name in names or (not names and not node.owned(plan))]
     unknown = set(names) - {plan.name for plan in plans}
     for plan in plans:
@@ -142,7 +142,7 @@ def down(names: Sequence[str]) -> int:
 
 
 def status() -> int:
-    """One line a node."""
+    """Print one line for each node."""
     for plan in node.found(node.home()):
         pid = node.init_pid(plan)
         state = f"up, pid {pid}" if pid else "dead; the next start or down removes it"
@@ -161,7 +161,7 @@ def tool(name: str, arguments: Sequence[str]) -> int:
 
 
 def interrupted(number: int, frame: object) -> None:
-    """SIGTERM ends like Ctrl-C: what was started is taken down."""
+    """Treat SIGTERM like Ctrl-C: everything that was started is removed."""
     raise KeyboardInterrupt
 
 
@@ -190,7 +190,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"e2e: failed: {error}", flush=True)
         return 1
     except KeyboardInterrupt:
-        print("e2e: interrupted; what it started is taken down", flush=True)
+        print("e2e: interrupted; what it started is removed", flush=True)
         return 130
 
 

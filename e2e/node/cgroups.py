@@ -1,4 +1,4 @@
-"""A cgroup root of the node's own, in every v1 hierarchy or in the unified one."""
+"""The node's own cgroup root, in every v1 hierarchy or in the unified one."""
 
 from __future__ import annotations
 

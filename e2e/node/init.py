@@ -1,7 +1,7 @@
-"""Pid 1 of the node's namespaces: mounts, network, programs, and the end of all when one of them ends.
+"""Pid 1 of the node's namespaces: sets up mounts and network, starts programs, and ends when one of them ends.
 
 Run by `node.py` as `unshare … python -m e2e.node.init FOLDER ASSETS`. Nothing here reaches the host's filesystem:
-/run, /var/log and /var/lib are the namespace's own, and kubelet's sysctls meet files that already say what it wants.
+/run, /var/log and /var/lib belong to the namespace, and kubelet finds its sysctls already set.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OFFLINE = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY"
 
 
 def wait_for(what: str, condition: Callable[[], bool]) -> None:
-    """Ask until true; an OSError is "not yet". Raises TimeoutError."""
+    """Poll until true; an OSError means "not yet". Raises TimeoutError."""
     deadline = time.monotonic() + WAIT_SECONDS
     while time.monotonic() < deadline:
         try:
@@ -88,7 +88,7 @@ def start(plan: Plan, commands: Mapping[str, list[str]]) -> dict[str, subprocess
 
 
 def watch(running: Mapping[str, subprocess.Popen[bytes]], restart: Callable[[str], subprocess.Popen[bytes]]) -> int:
-    """Bury the dead; return 1 as soon as one of ours is among them that no service manager would start again."""
+    """Reap processes; return 1 when one of our programs ends that no service manager would restart."""
     names = {process.pid: name for name, process in running.items()}
     while True:
         pid, status = os.wait()

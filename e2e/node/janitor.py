@@ -1,7 +1,7 @@
-"""Cleans up behind a harness that was killed.
+"""Cleans up after a harness that was killed.
 
-The harness holds the writing end of our standard input and never writes. End of file means that it is gone, however
-it went; by then the node's processes are dead too (they die with it), and what is left is a folder and cgroups.
+The harness holds the writing end of our standard input and never writes. End of file means that it has ended, however
+that happened; the node's processes die with it, and a folder and cgroups are left.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def start(folder: Path) -> subprocess.Popen[bytes]:
-    """Hire one for the node in `folder`; closing its `stdin` sends it to work."""
+    """Start a janitor for the node in `folder`; it cleans up when its `stdin` is closed."""
     # A session of its own: Ctrl-C at the terminal must not take the one that cleans up.
     return subprocess.Popen(
         [sys.executable, "-m", "e2e.node.janitor", str(folder)],

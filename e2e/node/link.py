@@ -1,7 +1,7 @@
 """The veth pair between the host and the node.
 
-Creating a link fails when its name is taken: that is how a slot is claimed, without a lock file that could go stale.
-The pair goes with the node's network namespace, so a dead node frees its slot by itself. The alias says whose it is.
+Creating a link fails if its name is taken: this claims a slot without a lock file that could become stale.
+The pair goes with the node's network namespace, so a dead node frees its slot by itself. The alias names its owner.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ APT_SECONDS = 600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lack:
-    """One thing that is missing: a sentence, and the Debian package that brings it (empty: nothing installs it)."""
+    """One missing requirement: a sentence, and the Debian package that provides it (empty: none does)."""
 
     what: str
     package: str = ""
@@ -57,7 +57,7 @@ def may_install(environ: Mapping[str, str]) -> bool:
 
 
 def rights(home: Path) -> list[Lack]:
-    """What the kernel withholds: root, namespaces, cgroups, overlayfs; `home` is where nodes keep their folders."""
+    """Missing rights in the kernel: root, namespaces, cgroups, overlayfs; `home` is where nodes keep their folders."""
     if os.geteuid() != 0:
         return [Lack(what="root (a kubelet makes cgroups, mounts and network links); run it as root")]
     lacks = []
@@ -99,20 +99,20 @@ def _load_overlay() -> bool:
 
 
 def tools(path: str | None = None) -> list[Lack]:
-    """Programs that are not here. `path` replaces PATH."""
+    """Missing programs. `path` replaces PATH."""
     lacks = [Lack(what=tool, package=package) for tool, package in TOOLS.items() if not shutil.which(tool, path=path)]
     return lacks + [Lack(what=file, package=package) for file, package in FILES.items() if not Path(file).is_file()]
 
 
 def remedy(lacks: list[Lack]) -> str:
-    """One sentence: what is missing and, where packages bring it, the command."""
+    """One sentence: what is missing, and the command if packages provide it."""
     packages = sorted({lack.package for lack in lacks if lack.package})
     text = "missing: " + ", ".join(lack.what for lack in lacks)
     return f"{text}; on Debian: apt-get install {' '.join(packages)}" if packages else text
 
 
 def install(lacks: list[Lack]) -> None:
-    """apt-get the packages; raises OSError with the end of what apt said."""
+    """apt-get the packages; raises OSError with the end of apt's output."""
     packages = sorted({lack.package for lack in lacks if lack.package})
     environ = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     for command in (["update", "-q"], ["install", "-q", "-y", "--no-install-recommends", *packages]):
@@ -128,7 +128,7 @@ def install(lacks: list[Lack]) -> None:
 
 
 def prepare(environ: Mapping[str, str], home: Path) -> str:
-    """Make the machine fit; returns why it cannot be (empty: it can)."""
+    """Prepare the machine; returns why that is impossible (empty: it is ready)."""
     lacks = rights(home)
     if lacks:
         return remedy(lacks)

@@ -1,4 +1,4 @@
-"""One node: up, down, and everything the story asks of it in between."""
+"""One node: start, stop, and everything that the story needs in between."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def init_pid(plan: Plan) -> int:
 
 
 def owned(plan: Plan) -> bool:
-    """True while the harness lives that has promised to take it down."""
+    """True while the harness that will remove it is alive."""
     file = plan.folder / "owner.pid"
     return file.exists() and Path("/proc", file.read_text(), "stat").exists()
 
@@ -75,7 +75,7 @@ def claim(base: Path) -> Plan:
 
 
 def remove(folder: Path) -> None:
-    """Take a node away, whatever state it is in. Safe to repeat, and from several processes."""
+    """Remove a node in any state. Safe to repeat, also from several processes."""
     try:
         plan = Plan.read(folder)
     except FileNotFoundError:
@@ -168,7 +168,7 @@ class Node:
             (plan.folder / "owner.pid").unlink()
 
     def stop(self) -> None:
-        """Take it down, with everything it left on the machine. Safe to repeat."""
+        """Stop it and remove everything it left on the machine. Safe to repeat."""
         remove(self.plan.folder)
         if self._running:
             self._running.kill()
@@ -245,7 +245,7 @@ class Node:
         return done.stdout
 
     def tails(self) -> str:
-        """The end of the logs that usually tell."""
+        """The end of the logs that usually show the cause."""
         texts = []
         for name in LOGS_ON_FAILURE:
             log = self.plan.logs / f"{name}.log"
@@ -287,7 +287,7 @@ class Node:
 
 @contextmanager
 def up(assets: Path, base: Path) -> Iterator[Node]:
-    """A node for the length of a `with`; what earlier runs left behind goes first."""
+    """A node during a `with` block; leftovers of earlier runs are removed first."""
     sweep(base)
     node = Node(claim(base), assets)
     try:

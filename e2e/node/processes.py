@@ -1,4 +1,4 @@
-"""Processes of a node as the machine sees them: below its pid 1, in namespaces of theirs, with pids of the machine."""
+"""Processes of a node as the host sees them: below its pid 1, in their own namespaces, with pids of the host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node may leave on the machine, looked for from outside: the proof that `down` leaves nothing."""
+"""Finds traces that a node left on the machine: checks that `down` leaves nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from e2e.node.plan import Plan
 
 
 def sysctls() -> Mapping[str, str]:
-    """The machine's values of what kubelet would like to change."""
+    """The machine's values of the sysctls that kubelet would change."""
     return {name: Path("/proc/sys", name).read_text().strip() for name in programs.SYSCTLS}
 
 

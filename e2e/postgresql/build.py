@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Fetch PostgreSQL's programs (server, initdb) once, check what came, and print their folder.
+"""Fetch PostgreSQL's programs (server, initdb) once, verify them, and print their folder.
 
     pom.xml (version) ──mvn──► a jar ──checksum──► its archive: bin/, lib/, share/  ─► ~/.cache/fairlead/postgresql/HASH
 
 Plain Python, standard library only; needs mvn and a JDK. The folder is named by the content of pom.xml and by the
-checksum and appears by a rename, so what is there is whole. Exit 0 with the folder on the last line; exit 2 with a
-sentence where it cannot be fetched, exit 1 where what came is not what was pinned.
+checksum and is created by a rename, so it is always complete. Exit 0 with the folder on the last line; exit 2 with a
+message if it cannot be fetched, exit 1 if the download does not match its pin.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def unpack(folder: Path, checksum: str) -> Path:
     (jar,) = folder.glob("*.jar")
     found = hashlib.sha256(jar.read_bytes()).hexdigest()
     if found != checksum:
-        raise ValueError(f"{jar.name} has the checksum {found}, not {checksum}: it is not what was pinned")
+        raise ValueError(f"{jar.name} has the checksum {found}, not {checksum}, which does not match its pin")
     made = folder / "made"
     with zipfile.ZipFile(jar) as outer:
         (name,) = (each for each in outer.namelist() if each.endswith(".txz"))

@@ -3,8 +3,8 @@
 
     pom.xml (versions) ──mvn──► jars/      Server.java ──javac──► classes/      ─► ~/.cache/fairlead/rest-catalog/HASH
 
-Plain Python, standard library only; needs mvn and a JDK. The folder is named by the content of both files and appears
-by a rename, so what is there is whole. Exit 0 with the folder on the last line; exit 1 with a sentence.
+Plain Python, standard library only; needs mvn and a JDK. The folder is named by the content of both files and created
+by a rename, so it is always complete. Exit 0 with the folder on the last line; exit 1 with a message.
 """
 
 from __future__ import annotations

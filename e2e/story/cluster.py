@@ -1,4 +1,4 @@
-"""What the story needs of a cluster."""
+"""The interface that the story needs of a cluster."""
 
 from __future__ import annotations
 

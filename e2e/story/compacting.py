@@ -1,4 +1,4 @@
-"""Compaction by the chart's CronJob, run now as a person would: fewer files, the same rows."""
+"""Compaction by the chart's CronJob, started by hand: fewer files, the same rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an installed release shows of itself, as kubectl sees it."""
+"""The state of an installed release, as kubectl shows it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Installed:
         self._cluster = cluster
 
     def in_ingest_pod(self, script: str) -> str:
-        """What a program of Python prints there."""
+        """Run a Python program there; returns its output."""
         pod = "statefulset/fairlead-ingest"
         return self._cluster.kubectl("exec", "-n", self.namespace, pod, "--", "python3", "-c", script + AND_END)
 

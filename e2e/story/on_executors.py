@@ -206,7 +206,7 @@ class OnExecutors:
 
         self._until(f"all {len(published)} messages are rows", all_there)
         assert sorted(seen) == sorted(published), f"{len(seen)} rows for {len(published)} messages"
-        self.say(f"{len(published)} messages published all the while, {len(seen)} rows, none twice")
+        self.say(f"{len(published)} messages published meanwhile, {len(seen)} rows, none twice")
         self.figures["executors_rows"] = len(seen)
 
     def compacted(self) -> None:
@@ -230,7 +230,7 @@ class OnExecutors:
     # --- helpers
 
     def state(self) -> str:
-        """What a reader of a failure wants to see first."""
+        """The state that helps to understand a failure."""
         pods = self._kubectl("get", "pod", "-o", "wide", check=False)
         logs = (f"--- {name}\n{self._log(name, '--tail=30')}" for name in (DRIVER, *self._names()))
         return "\n".join([pods, *logs])

@@ -143,7 +143,7 @@ class Story:
         self._until("the edge in its Pod is back without the token", lambda: self._held_in_pod() == "tomato")
 
     def join_by_a_token(self) -> None:
-        """A device that brings nothing but a token; the hub signs with the nodes' authority, and sees no other key."""
+        """A device that has only a token; the hub signs with the nodes' authority, and has no other key."""
         began = time.monotonic()
         token = tokens.create(self.cluster, self.joined.folder, JOINED)
         said = self.joined.join(token)
@@ -158,7 +158,7 @@ class Story:
         self.joined.stop()
 
     def looked_at(self) -> None:
-        """`fairlead rollout` waits for the nodes, `fairlead logs` shows what the programs in Pods say."""
+        """`fairlead rollout` waits for the nodes, `fairlead logs` shows the logs of the Pods."""
         ask = functools.partial(tokens.ask, self.cluster, self.joined.folder)
         # Who was away at this moment is another chapter's; these two are connected, or about to be again.
         said = ask("rollout", "configmap/menu", "-n", SHOP, "--timeout", "5m")
@@ -169,7 +169,7 @@ class Story:
         nodes = {json.loads(line)["node"] for line in lines}
         assert {OUTSIDE, self.cluster.node} <= nodes, f"the hub's log has session_opened of {nodes}"
         assert ask("logs", "messaging", "-n", NAMESPACE, "--tail", "5"), "messaging said nothing"
-        self.say("logs and rollouts can be looked at")
+        self.say("fairlead logs and fairlead rollout work")
 
     def upstream(self) -> None:
         """A thousand messages from outside and some from the Pod, each once in the table."""
@@ -217,7 +217,7 @@ class Story:
         self.say("at rest: " + ", ".join(f"{room} {seen[room]:.0f} MB" for room in ROOMS))
 
     def hub_killed(self) -> None:
-        """The hub's Pod goes without a word; the next takes over, nothing is lost either way."""
+        """The hub's Pod is killed; the next takes over, and nothing is lost in either direction."""
         self.installed.nothing_forbidden()
         began = time.monotonic()
         label = "app.kubernetes.io/component=hub"
@@ -256,7 +256,7 @@ class Story:
         self.installed.nothing_forbidden()
 
     def uninstall(self) -> None:
-        """What Helm made goes; the users' rules, routes and records stay."""
+        """Helm's objects are deleted; the users' rules, routes and records stay."""
         self.cluster.helm("uninstall", "fairlead-edge", "--namespace", NAMESPACE, "--wait")
         self.cluster.helm("uninstall", NAMESPACE, "--namespace", NAMESPACE, "--wait")
         assert self.cluster.kubectl("get", "syncrule,edgeroutes", "-o", "name").split(), (
@@ -280,7 +280,7 @@ class Story:
     # --- helpers
 
     def state(self) -> str:
-        """What a reader of a failure wants to see first."""
+        """The state that helps to understand a failure."""
         texts = [self.cluster.kubectl("get", "pod", "-A", "-o", "wide", check=False)]
         for room in ROOMS:
             label = f"app.kubernetes.io/component={room}"

@@ -1,4 +1,4 @@
-"""Join tokens as an administrator makes them: `fairlead token create` with the administrator's kubeconfig."""
+"""Join tokens as an administrator creates them: `fairlead token create` with the administrator's kubeconfig."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COMMAND_SECONDS = 120
 
 
 def create(cluster: Cluster, folder: Path, node: str) -> str:
-    """A token for this node, whose Node object is made where it is missing."""
+    """A token for this node; creates its Node if it is missing."""
     token: str = json.loads(ask(cluster, folder, "token", "create", "--node", node, "--create-node", "-o", "json"))[
         "token"
     ]
@@ -22,7 +22,7 @@ def create(cluster: Cluster, folder: Path, node: str) -> str:
 
 
 def ask(cluster: Cluster, folder: Path, *words: str) -> str:
-    """What `fairlead` prints with the administrator's kubeconfig.  Raises AssertionError when it fails."""
+    """Run `fairlead` with the administrator's kubeconfig; returns its output.  Raises AssertionError if it fails."""
     folder.mkdir(parents=True, exist_ok=True)
     kubeconfig = folder / "kubeconfig"
     kubeconfig.write_text(cluster.kubectl("config", "view", "--raw", "--flatten", "--minify", "-o", "json"))

@@ -77,7 +77,7 @@ class LinkState(msgspec.Struct, frozen=True, kw_only=True):
             since=now if self.state == "connected" else self.since,
         )
 
-    def heard(self, at: float | None) -> LinkState:
+    def with_contact(self, at: float | None) -> LinkState:
         """A frame arrived in an open session at this time; None: none did."""
         return self if at is None else msgspec.structs.replace(self, last_contact=at)
 

@@ -230,10 +230,10 @@ class _App:
 
         def claimed(node: str, fence: int) -> bool:
             nodes = hub.view.edge_nodes if hub.view.nodes_known else ()
-            believed = claims.heard(node, fence, loop.time(), nodes=nodes)
-            if believed > hub.fence:
-                written(believed)
-            return believed > hub.fence
+            accepted = claims.record(node, fence, loop.time(), nodes=nodes)
+            if accepted > hub.fence:
+                written(accepted)
+            return accepted > hub.fence
 
         def written(fence: int) -> None:
             """Raise the fence for a number seen in a status document, which only a hub can have written."""

@@ -118,7 +118,7 @@ class FenceClaims:
         self._claims: dict[str, tuple[int, float]] = {}
         """The highest number that may be needed: thousands of nodes may report the same."""
 
-    def heard(self, node: str, fence: int, now: float, *, nodes: Collection[str]) -> int:
+    def record(self, node: str, fence: int, now: float, *, nodes: Collection[str]) -> int:
         """The highest number that enough nodes have obeyed, or a higher one; 0 if too few report any.
 
         ``nodes``: the edge Nodes.  Claims of others do not count, and no more claims are required than there are nodes.

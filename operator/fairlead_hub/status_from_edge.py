@@ -183,7 +183,7 @@ class RulesOfNodes:
 
 def _made(rules: list[Rule], known: RuleSet) -> RulesFrame:
     entries = [
-        _told(rule, entry)
+        _rule_message(rule, entry)
         for allowed in (True, False)  # allowing entries first: the others only make a refusal name its rule
         for rule, entry in _in_force(rules, known)
         if entry.status_from_edge is allowed
@@ -203,7 +203,7 @@ def _in_force(rules: list[Rule], known: RuleSet) -> Iterator[tuple[Rule, RuleEnt
                 yield rule, entry
 
 
-def _told(rule: Rule, entry: RuleEntry) -> message.StatusRule:
+def _rule_message(rule: Rule, entry: RuleEntry) -> message.StatusRule:
     group, kind = entry.group_kind
     return message.StatusRule(
         rule=rule.name,

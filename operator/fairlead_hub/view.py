@@ -277,7 +277,7 @@ class HubView:
             events_dropped=self._cloud_events.dropped,
             rules_unreadable={each: len(self._rules.broken_names(each)) for each in ("syncrules", "edgeroutes")},
             issuers=identities.issuers(self._sessions),
-            authorities=self._certificates.believed(),
+            authorities=self._certificates.trust_counts(),
         )
 
     # ---- rows, for people and the command line ---------------------------------------------------

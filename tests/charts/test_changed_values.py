@@ -56,7 +56,7 @@ def test_executors_come_and_go_with_the_mode(cluster: Cluster, released: str) ->
 
 @pytest.mark.parametrize("room", ["ingest", "messaging"])
 def test_a_changed_volume_is_refused_with_the_way(cluster: Cluster, namespace: str, room: str) -> None:
-    """Kubernetes lets no StatefulSet change its claims; what the chart says to do first makes it possible."""
+    """Kubernetes does not let a StatefulSet change its claims; the steps in the chart's message make it possible."""
     sets = [each for each in objects("defaults") if each["kind"] == "StatefulSet"]
     cluster.kubectl(
         "apply", "-n", namespace, "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": sets})

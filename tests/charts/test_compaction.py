@@ -127,11 +127,13 @@ def test_a_catalog_on_the_volume_needs_it_as_well() -> None:
 REFUSED: Mapping[str, tuple[Mapping[str, Any], str]] = {
     "a volume for one Pod": (
         {"persistence": {"type": "claim", "size": "1Gi", "accessModes": ["ReadWriteOncePod"]}},
-        r"ReadWriteOncePod\); take ReadWriteOnce .* or run it in the job's Pod: kubectl exec -n fairlead fl-fairlead-i",
+        r"ReadWriteOncePod\); use ReadWriteOnce .* or run the compaction in the"
+        " job's Pod: kubectl exec -n fairlead fl-fairlead-i",
     ),
     "a volume that is gone with its Pod": (
         {"persistence": {"type": "emptyDir", "size": "1Gi"}},
-        "lies in an emptyDir of the job's Pod, which no other Pod can mount; take .* or run it there: kubectl exec",
+        "is in an emptyDir of the job's Pod, which no other Pod can mount; use .*"
+        " or run the compaction in that Pod: kubectl exec",
     ),
     "no time": ({"compaction": {"schedule": "at night"}}, "/ingest/compaction/schedule"),
     "no minute": ({"compaction": {"schedule": "61 * * * *"}}, "/ingest/compaction/schedule"),

@@ -54,8 +54,8 @@ BASES: Mapping[str, Mapping[str, Any]] = {
 AT_ONCE = {"local, on the volume": 2, "local, in a store": 1, "executors": 2}
 OF_PODS = (
     "which no other Pod can mount",
-    "with ingest.persistence.type=emptyDir the catalog is gone with the Pod",
-    "what dedupe_seconds remembers lies in the checkpoint",
+    "with ingest.persistence.type=emptyDir the catalog is deleted with the Pod",
+    "dedupe_seconds keeps its state in the checkpoint",
 )
 """What the chart alone can know: the program sees no Pod."""
 
@@ -135,30 +135,33 @@ def test_chart_program_and_api_server_agree_on_each_pair_of_choices(cluster: Clu
 REFUSED: Mapping[str, tuple[Mapping[str, Any], str]] = {
     "no topics": ({"topics": []}, "ingest.topics: required, but empty"),
     "nothing to do": ({"topics": [], "table": "", "checkpoint": ""}, "ingest.topics: required, but empty"),
-    "a topic twice": ({"topics": ["a/b", "a/b"]}, "ingest.topics: one is named twice"),
+    "a topic twice": ({"topics": ["a/b", "a/b"]}, "ingest.topics: a topic is listed twice"),
     "a topic of a pipeline without namespace": (
         {"config": {"pipelines": [{"topics": ["b"], "table": "/data/b", "checkpoint": "/data/c"}]}},
         r"pipelines\[0\].topics: must be namespace/name, is b",
     ),
-    "a table beside the volume": ({"table": "/tables/rows"}, "ingest.table: /tables/rows is on no volume of the Pod"),
-    "a table in the folder of the process": ({"table": "rows"}, "ingest.table: rows is on no volume of the Pod"),
-    "a table outside by dots": ({"table": "/data/../rows"}, "is on no volume of the Pod"),
-    "the whole volume": ({"table": "/data"}, "is on no volume of the Pod"),
+    "a table beside the volume": (
+        {"table": "/tables/rows"},
+        "ingest.table: /tables/rows is not on a volume of the Pod",
+    ),
+    "a table in the folder of the process": ({"table": "rows"}, "ingest.table: rows is not on a volume of the Pod"),
+    "a table outside by dots": ({"table": "/data/../rows"}, "is not on a volume of the Pod"),
+    "the whole volume": ({"table": "/data"}, "is not on a volume of the Pod"),
     "another store": ({"table": "gs://tables/rows"}, "only s3://bucket/path is supported"),
     "Hadoop's scheme": ({"table": "s3a://tables/rows"}, "only s3://bucket/path is supported"),
     "a bucket alone": ({"table": "s3://tables"}, "must be s3://bucket/path"),
     "no checkpoint": ({"checkpoint": ""}, "ingest.checkpoint: required, but empty"),
-    "a checkpoint in its table": ({"table": "/data/a", "checkpoint": "/data/a/b"}, "put it beside, not inside"),
-    "a checkpoint as its table": ({"table": "/data/a", "checkpoint": "/data/a"}, "is taken by ingest.table"),
+    "a checkpoint in its table": ({"table": "/data/a", "checkpoint": "/data/a/b"}, "use a path outside it"),
+    "a checkpoint as its table": ({"table": "/data/a", "checkpoint": "/data/a"}, "is already used by ingest.table"),
     "two pipelines in one table": (
         {"config": {"pipelines": [{"topics": ["a/b"], "table": "/data/telemetry", "checkpoint": "/data/c"}]}},
-        r"pipelines\[0\].table: /data/telemetry is taken by ingest.table",
+        r"pipelines\[0\].table: /data/telemetry is already used by ingest.table",
     ),
     "a table in place of dead letters": (
         {"config": {"pipelines": [{"topics": ["a/b"], "table": "/data/telemetry_gaps", "checkpoint": "/data/c"}]}},
-        "/data/telemetry_gaps is taken by ingest.table",
+        "/data/telemetry_gaps is already used by ingest.table",
     ),
-    "a job that ends": ({"config": {"trigger": "available-now"}}, "its Pod would be started again and again"),
+    "a job that ends": ({"config": {"trigger": "available-now"}}, "its Pod would restart again and again"),
     "a store in plain": (
         {"config": {"storage": {"endpoint_url": "http://store:9000"}}},
         "must be https://host:port .http:// is for loopback",
@@ -169,7 +172,7 @@ REFUSED: Mapping[str, tuple[Mapping[str, Any], str]] = {
     ),
     "a contract that was forgotten": (
         {"config": {"schema": "/etc/fairlead/files/rows.json"}},
-        r"rows.json is not in ingest.files; --set-file 'ingest.files.rows\\.json=FILE'",
+        r"rows.json is not in ingest.files; add it with --set-file 'ingest.files.rows\\.json=FILE'",
     ),
     "a transform that is nowhere": (
         {"config": {"transforms": ["/opt/ours.py:clean"]}},
@@ -181,7 +184,7 @@ REFUSED: Mapping[str, tuple[Mapping[str, Any], str]] = {
     ),
     "a catalog beside the volume": (
         {"config": {"table_format": "iceberg", "catalog": {"type": "sql", "uri": "sqlite:////var/catalog.db"}}},
-        "is on no volume of the Pod, whose root is read-only; sqlite:////data/catalog.db is",
+        "is not on a volume of the Pod, whose root file system is read-only; use sqlite:////data/catalog.db",
     ),
     "a store that only seems to be here": (
         {"config": {"storage": {"endpoint_url": "http://localhost.example.com"}}},
@@ -193,11 +196,11 @@ REFUSED: Mapping[str, tuple[Mapping[str, Any], str]] = {
     ),
     "a password in the query of an address": (
         {"config": {"table_format": "iceberg", "catalog": {"uri": "postgresql+psycopg://db/catalog?password=word"}}},
-        "ingest.config.catalog.uri: must not hold the password",
+        "ingest.config.catalog.uri: must not contain the password",
     ),
     "a password where a ConfigMap shows it": (
         {"config": {"table_format": "iceberg", "catalog": {"uri": "postgresql+psycopg://us:word@db/catalog"}}},
-        "ingest.config.catalog.uri: must not hold the password",
+        "ingest.config.catalog.uri: must not contain the password",
     ),
     "a REST catalog in plain": (
         {"config": {"table_format": "iceberg", "catalog": {**REST, "uri": "http://catalog"}}},
@@ -209,19 +212,19 @@ REFUSED: Mapping[str, tuple[Mapping[str, Any], str]] = {
     ),
     "a database's password for REST": (
         {"config": {"table_format": "iceberg", "catalog": {**REST, "password_file": "/data/word"}}},
-        "ingest.config.catalog.password_file: belongs to a catalog of another type",
+        "ingest.config.catalog.password_file: does not apply to a catalog of type",
     ),
     "a latest table of nothing": ({"config": {"latest": {"seconds": 5}}}, "ingest.config.latest.key: required"),
     "messaging without a scheme": ({"config": {"messaging_url": "messaging:1"}}, "must begin with https://"),
-    "health at another port": ({"config": {"health_listen": "0.0.0.0:8080"}}, "probes and metrics are asked at port"),
+    "health at another port": ({"config": {"health_listen": "0.0.0.0:8080"}}, "probes and metrics use port"),
     "no TLS towards the chart's messaging": ({"config": {"security": "insecure"}}, "must begin with http://"),
     "executors and a master": (
         {**BASES["executors"], "config": {"spark": {"master": "spark://spark:7077"}}},
-        "ingest.spark.mode=kubernetes has its own master",
+        "must not be set with ingest.spark.mode=kubernetes, which sets its own master",
     ),
     "executors and a Connect server": (
         {**BASES["executors"], "config": {"spark": {"remote": "sc://spark:15002"}}},
-        "ingest.config.spark.remote: ingest.spark.mode=kubernetes has its own master",
+        "ingest.config.spark.remote: must not be set with ingest.spark.mode=kubernetes",
     ),
     "a Connect server and a checkpoint in a store": (
         {"checkpoint": "s3://a-bucket/c", "config": {"spark": {"remote": "sc://spark:15002"}}},

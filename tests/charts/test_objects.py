@@ -62,7 +62,7 @@ def test_free_settings_arrive_with_their_types(tmp_path: Path) -> None:
 
 
 @every_combination
-def test_containers_may_do_nothing_they_need_not(name: str) -> None:
+def test_containers_have_only_the_rights_they_need(name: str) -> None:
     """Not root, read-only root, no capability, no escalation, seccomp, bounded memory; one named exception."""
     for pod, spec in pods(name).items():
         assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, pod

@@ -40,7 +40,7 @@ BAD: Mapping[str, tuple[str, Mapping[str, Any], str]] = {
                 },
             }
         },
-        "the hub asks Issuers and ClusterIssuers of cert-manager.io",
+        "the hub requests certificates only from Issuers and ClusterIssuers of cert-manager.io",
     ),
     "signer without its source": (
         "fairlead",
@@ -80,7 +80,7 @@ BAD: Mapping[str, tuple[str, Mapping[str, Any], str]] = {
                 "config": {"dedupe_seconds": 60},
             }
         },
-        "what dedupe_seconds remembers lies in the checkpoint",
+        "dedupe_seconds keeps its state in the checkpoint",
     ),
     "way to run Spark": ("fairlead", {"ingest": {"spark": {"mode": "standalone"}}}, "/ingest/spark/mode"),
     "memory of executors": (
@@ -223,7 +223,7 @@ def test_an_upgrade_that_reuses_values_lacks_the_new_ones(chart: str) -> None:
 )
 def test_what_is_switched_on_without_its_defaults_is_refused_with_the_way(ingest: Mapping[str, Any], key: str) -> None:
     """`--reuse-values --set …` of something new: nothing but what was set is there."""
-    with pytest.raises(AssertionError, match=f"{key}: is empty, .* takes no new defaults; use --reset-then-reuse"):
+    with pytest.raises(AssertionError, match=f"{key}: is empty, .* ignores new defaults; use --reset-then-reuse"):
         helm_with({"ingest": ingest}, "template", RELEASE, str(CHARTS / "fairlead"))
 
 

@@ -475,7 +475,7 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("what", ANSWERS)
-async def test_what_another_program_answers_is_refused_politely(kind: str, what: str) -> None:
+async def test_responses_of_another_program_are_refused_with_a_message(kind: str, what: str) -> None:
     """Not our service, or one in trouble: an error that says what comes next, and redirects are not followed."""
     answer, expected = ANSWERS[what]
 

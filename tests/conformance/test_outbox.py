@@ -84,7 +84,7 @@ async def test_queues_are_listed_most_urgent_first(box: Outbox) -> None:
     assert await box.queues() == [MODULE, ALARMS, REST]
 
 
-async def test_expired_references_are_passed_over_and_count_at_once(box: Outbox) -> None:
+async def test_expired_references_are_skipped_and_counted_at_once(box: Outbox) -> None:
     """From the second its time to live ends, a message is not fetched and counts as expired, before any sweep."""
     await box.append([entry("a", REST, ttl=10), entry("b", REST)], now=0)
     assert await fetch(box, REST, now=9.9) == [0, 1]

@@ -142,7 +142,7 @@ def test_killed_at_any_commit_the_next_repair_ends_it(world: World, when: str, c
 
 @pytest.mark.slow
 @pytest.mark.parametrize("commit", [3, 4])
-def test_killed_in_a_later_window_the_next_repair_goes_on(
+def test_after_a_kill_in_a_later_window_the_next_repair_continues(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commit: int
 ) -> None:
     """What the windows before brought is there; nothing comes twice."""

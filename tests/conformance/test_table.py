@@ -147,7 +147,7 @@ def test_a_commit_is_rows_batch_sequence_and_positions_at_once(table_format: Tab
     assert [topic for _, topic in table_format.files(table)] == [TOPIC]
 
 
-def test_what_tasks_have_written_is_seen_by_nobody_before_its_commit(table_format: TableFormat, table: Place) -> None:
+def test_rows_of_tasks_are_invisible_before_the_commit(table_format: TableFormat, table: Place) -> None:
     """A killed task's files stay unseen for ever."""
     table_format.append(table, written(table_format, table, "01"), decided(table_format, table, 0, "01"))
     written(table_format, table, "02")

@@ -41,7 +41,7 @@ def test_a_new_java_is_fine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("version", ["17.0.9-ea", "21-ea"])
-def test_what_java_says_before_its_version_is_passed_over(
+def test_output_of_java_before_its_version_is_ignored(
     version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It repeats JAVA_TOOL_OPTIONS, with any quotes in them; a build may be named after its number."""

@@ -63,7 +63,7 @@ def test_a_folder_with_something_else_is_never_emptied(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "e2e.demo", "--folder", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
-    assert "holds something else than a demo's state" in done.stdout
+    assert "is not the state of a demo" in done.stdout
     assert (tmp_path / "thesis.txt").exists()
 
 

@@ -218,7 +218,7 @@ def test_a_kubelet_that_ends_is_started_again_and_another_program_ends_the_node(
     assert said[2].startswith("etcd ended with 0")
 
 
-def test_a_program_is_killed_by_path_and_folder_and_no_other(tmp_path: Path) -> None:
+def test_only_the_program_with_this_path_and_folder_is_killed(tmp_path: Path) -> None:
     """A node beside runs the same programs."""
     command = [sys.executable, "-c", "import time; time.sleep(600)"]
     mine, others = (subprocess.Popen([*command, str(tmp_path / name)]) for name in ("mine", "others"))

@@ -134,7 +134,7 @@ def test_offline_time_grows_while_there_is_no_session(link: LinkState, seconds: 
     assert "fairlead_edge_offline_seconds_total" in metrics.render(agent_metrics.families(agent(link=link)))
 
 
-def test_a_queue_that_stands_still_is_said_to_everybody() -> None:
+def test_a_stalled_queue_is_reported_everywhere() -> None:
     """Status, metric, and the hub: to the half minute, so that an account with nothing new is not sent."""
     stall = agent_status.Stall(for_seconds=95.5, code="busy", reason="no room", attempts=7, retry_in_seconds=1.5)
     stalled = agent(stalls={("iothub", 1): [stall]})

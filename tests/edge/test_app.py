@@ -183,7 +183,7 @@ async def test_with_mutual_tls_the_link_is_sealed_and_the_token_asked_for(
         assert await asyncio.to_thread(agent.stop) == 0
 
 
-async def test_a_hub_of_another_authority_is_not_spoken_to(tmp_path: Path, agents: list[EdgeAgent]) -> None:
+async def test_no_session_opens_with_a_hub_of_another_authority(tmp_path: Path, agents: list[EdgeAgent]) -> None:
     ours, theirs = Authority(tmp_path / "ours"), Authority(tmp_path / "theirs")
     hub_pair, edge_pair = theirs.issue("hub", hosts=("127.0.0.1",)), ours.issue("edge-1")
     files = tls.Files(ca=theirs.certificate, cert=hub_pair.certificate, key=hub_pair.key)

@@ -58,7 +58,7 @@ def queue(line: WholeLine) -> dict[str, Any]:
     return dict(found)
 
 
-def test_a_topic_over_its_quota_holds_up_no_other_topic(tmp_path: Path) -> None:
+def test_a_topic_over_its_quota_delays_no_other_topic(tmp_path: Path) -> None:
     """Each message once and in order, and the books agree, when the quota is lifted."""
     with WholeLine(tmp_path, routes=ROUTES, messaging=QUOTA) as line:
         publish(line, 0)

@@ -27,8 +27,8 @@ def test_a_refusal_for_good_is_a_state_of_its_own() -> None:
 
 
 def test_the_last_contact_stays_over_outages_and_sessions() -> None:
-    heard = CONNECTED.heard(28.0)
-    assert heard.heard(None) == heard
+    heard = CONNECTED.with_contact(28.0)
+    assert heard.with_contact(None) == heard
     ended = heard.ended("it hung up", 30.0, dials_again=True)
     assert ended.opened(hub="hub-a", fence=3, now=31.0).last_contact == 28.0
 

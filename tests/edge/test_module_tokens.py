@@ -35,7 +35,7 @@ def test_file_without_tokens_knows_none() -> None:
         ("\n" * (module_tokens.LINES_MAX + 1), "at most 1000 lines"),
     ],
 )
-def test_bad_text_is_refused_with_its_line_and_without_what_stands_there(text: str, reason: str) -> None:
+def test_bad_text_is_refused_with_its_line_but_not_quoted(text: str, reason: str) -> None:
     with pytest.raises(BadTokens) as refused:
         parse(text)
     assert reason in str(refused.value) and "secret" not in str(refused.value)

@@ -103,7 +103,7 @@ def test_the_status_says_which_content_was_judged() -> None:
     assert [each.message.partition(":")[0] for each in status.warnings] == ["spec.routes.all.timeToLive"]
 
 
-def test_an_object_that_is_no_manifest_says_so_and_the_others_run() -> None:
+def test_an_object_that_is_not_a_manifest_is_reported_and_the_others_run() -> None:
     routes = NodeRoutes(
         "edge-1", [edge_routes("a", {"x": UP}, schemaVersion="7.0"), edge_routes("b", {"all": UP})], ever=True
     )
@@ -112,7 +112,7 @@ def test_an_object_that_is_no_manifest_says_so_and_the_others_run() -> None:
     assert taken(routes) == ["all"]
 
 
-def test_a_new_version_that_is_no_manifest_leaves_the_last_good_one_in_force() -> None:
+def test_an_invalid_new_version_leaves_the_last_valid_one_in_force() -> None:
     """A typing error in a change must not send a node's messages nowhere; a new object starts anew."""
     good, bad = edge_routes("a", {"all": UP}), edge_routes("a", {"all": UP}, schemaVersion="9.0")
     routes = NodeRoutes("edge-1", [good], ever=False)

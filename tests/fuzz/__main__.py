@@ -75,7 +75,7 @@ def _chosen(only: str) -> dict[str, Target]:
 
 
 def _slices(chosen: dict[str, Target], seed: str, seconds: float, cores: int) -> list[tuple[Target, str, float]]:
-    """Every parser in each round, none longer than a round's share."""
+    """Time slices: every parser in each round, none longer than its share."""
     share = seconds * cores / len(chosen)
     rounds = max(1, round(share / ROUND_SECONDS))
     return [(target, f"{seed} {number}", share / rounds) for number in range(rounds) for target in chosen.values()]
@@ -107,7 +107,7 @@ def _distil(chosen: dict[str, Target]) -> None:
 
 
 class _Progress:
-    """A line that is written over on a terminal, else a line now and then."""
+    """A line that is updated on a terminal; elsewhere a line from time to time."""
 
     def __init__(self, seconds: float) -> None:
         self.tried: Counter[str] = Counter()

@@ -14,17 +14,17 @@ WHY = ".why"
 
 
 def committed(target: str) -> dict[str, bytes]:
-    """By file name."""
+    """Committed inputs, by file name."""
     return _files(CORPUS / target)
 
 
 def grown(target: str) -> dict[str, bytes]:
-    """By file name; empty on a fresh checkout."""
+    """Inputs of earlier searches, by file name; empty on a fresh checkout."""
     return _files(GROWN / target)
 
 
 def keep(target: str, content: bytes, folder: Path = GROWN) -> Path:
-    """An input that reached new code."""
+    """Store an input that reached new code."""
     return _write(folder / target / _name(content), content)
 
 

@@ -1,4 +1,4 @@
-"""Which steps from line to line of the project an input executes; an input with a new step is worth keeping.
+"""Which line-to-line steps in the project's code an input executes; an input with a new step is kept.
 
 A step counts by how often it was taken, in powers of two, so that one more iteration of a loop is rarely new.
 C code of decoders is not traced; its results show in the lines that run afterwards.
@@ -26,7 +26,7 @@ class Coverage:
         self._ours: dict[Any, bool] = {}
 
     def of(self, run: Callable[[], object]) -> bool:
-        """Whether it took a step, or took one as often, as no input before."""
+        """Whether it took a new step, or a step more often than any input before."""
         self._counts = {}
         before = sys.gettrace()
         sys.settrace(self._called)
@@ -40,7 +40,7 @@ class Coverage:
         return new
 
     def reaches_lines(self, run: Callable[[], object]) -> bool:
-        """Whether it took a step, however often, that no input took before."""
+        """Whether it took a step that no input took before."""
         before = {step for step, _ in self.seen}
         self.of(run)
         return not {step for step, _ in self.seen} <= before

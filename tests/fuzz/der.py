@@ -1,4 +1,4 @@
-"""DER as a tree whose elements can be changed: lengths are worked out anew when it is written."""
+"""DER as a tree whose elements can be changed: lengths are computed again when it is written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TAGS = (1, 2, 3, 4, 5, 6, 0x0C, 0x13, 0x16, 0x17, 0x18, 0x30, 0x31, 0x80, 0x82, 
 
 @dataclass
 class Element:
-    """``inner`` is empty for one without elements inside; ``content`` counts then."""
+    """``inner`` is empty if there are no elements inside; then ``content`` is used."""
 
     tag: int
     content: bytes = b""
@@ -21,13 +21,13 @@ class Element:
 
 
 def parse(content: bytes, depth: int = 0) -> Element | None:
-    """The one element that ``content`` is; None where it is none."""
+    """The element in ``content``; None if it is not one."""
     found = _elements(content, depth)
     return found[0] if found is not None and len(found) == 1 else None
 
 
 def encode(element: Element) -> bytes:
-    """With right lengths, in their shortest form."""
+    """Encode with correct lengths, in their shortest form."""
     content = b"".join(map(encode, element.inner)) if element.inner else element.content
     if len(content) < 0x80:
         length = bytes((len(content),))
@@ -38,7 +38,7 @@ def encode(element: Element) -> bytes:
 
 
 def mutate(chance: random.Random, tree: Element, other: Element | None, change: Callable[[bytes], bytes]) -> Element:
-    """A changed tree, with a part of ``other`` perhaps; both are this call's own."""
+    """A changed tree, perhaps with a part of ``other``; both may be modified."""
     places = _places(tree)
     if not places:
         return Element(chance.choice(TAGS), change(tree.content), tree.inner)
@@ -64,7 +64,7 @@ def mutate(chance: random.Random, tree: Element, other: Element | None, change: 
 
 
 def _wrapped(element: Element, times: int) -> Element:
-    """Inside of so many sequences."""
+    """Nested in this many sequences."""
     for _ in range(times):
         element = Element(0x30, inner=[element])
     return element

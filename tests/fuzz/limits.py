@@ -1,4 +1,4 @@
-"""What one input may cost, in a process of the search: processor time and memory.
+"""Limits for one input in a process of the search: processor time and memory.
 
 Processor time, not wall time, so that a busy machine causes no findings.  What Python cannot interrupt (C that never
 returns, a crash) is noticed by the parent process (``workers``).
@@ -24,11 +24,11 @@ GROWTH_BYTES_MAX = 128 * 1024 * 1024
 
 
 class TooSlow(BaseException):
-    """Not an ``Exception``, so that a parser that catches those does not swallow it."""
+    """Not an ``Exception``, so that no parser catches it."""
 
 
 def begin() -> None:
-    """From now on memory is limited, and a timer means ``TooSlow``."""
+    """Limit memory from now on, and raise ``TooSlow`` by a timer."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     now = pages * resource.getpagesize()
     _, highest = resource.getrlimit(resource.RLIMIT_AS)
@@ -50,7 +50,7 @@ def _timer(seconds: float) -> Iterator[None]:
 
 
 def guarded(note: Callable[[Target, bytes], None]) -> Callable[[Target, bytes], Finding | None]:
-    """``attempt`` within the limits; ``note`` gets what is tried, before it is."""
+    """``attempt`` within the limits; ``note`` receives each input before it is tried."""
 
     def attempted(target: Target, content: bytes) -> Finding | None:
         note(target, content)

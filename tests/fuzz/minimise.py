@@ -8,7 +8,7 @@ TRIES_MAX = 4000
 
 
 def minimise(content: bytes, does_the_same: Callable[[bytes], bool], tries_max: int = TRIES_MAX) -> bytes:
-    """The shortest that was found within ``tries_max`` tries; ``content`` itself does it."""
+    """The shortest input found within ``tries_max`` tries; ``content`` itself shows the finding."""
     tries = 0
 
     def still(shorter: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""Inputs made of other inputs: a part is changed, removed, doubled, moved, or taken from another input.
+"""Creates inputs from other inputs: a part is changed, removed, duplicated, moved, or taken from another input.
 
 Well-formed input is parsed first (JSON, DER, a frame of the link), so that a change gets past the outermost brackets;
 now
@@ -43,13 +43,13 @@ STEPS_MAX: Final = 4
 
 
 class Mutator:
-    """Of one target: its shape, its words, and the inputs that parts are taken from."""
+    """Mutates inputs of one target: its shape, its words, and the inputs that parts are taken from."""
 
     def __init__(self, shape: Shape, words: Sequence[bytes], pool: Sequence[bytes]) -> None:
         self._shape, self._words, self.pool = shape, tuple(words), list(pool)
 
     def next(self, chance: random.Random) -> bytes:
-        """An input that was not tried yet, most likely."""
+        """An input that most likely was not tried yet."""
         content = chance.choice(self.pool) if self.pool else b""
         longest = INPUT_BYTES_MAX if chance.random() < 0.05 else SHORT_BYTES_MAX
         for _ in range(chance.randint(1, STEPS_MAX)):
@@ -67,7 +67,7 @@ class Mutator:
         return chance.choice(self._words) if self._words and chance.random() < 0.6 else chance.choice(TEXTS)
 
     def blind(self, chance: random.Random, content: bytes) -> bytes:
-        """Without looking."""
+        """Change bytes without parsing."""
         at = chance.randint(0, len(content))
         end = min(len(content), at + chance.choice((1, 1, 2, 4, 16, 256)))
         match chance.randrange(8):
@@ -92,7 +92,7 @@ class Mutator:
                 return content[:at] + self.word(chance) + content[end:]
 
     def text(self, chance: random.Random, content: bytes) -> bytes:
-        """Words and marks are left out, doubled, exchanged."""
+        """Omit, duplicate or exchange words and punctuation."""
         tokens = _TOKENS.findall(content)
         if not tokens:
             return self.word(chance)
@@ -120,7 +120,7 @@ class Mutator:
         return b"".join(tokens)
 
     def json(self, chance: random.Random, content: bytes) -> bytes | None:
-        """A value, a name or a place in a document; None where it is none."""
+        """Change a value, a name or a place in a document; None if it is not JSON."""
         ascii_only, separators = chance.random() < 0.5, chance.choice(((",", ":"), None))
         try:
             text = json.dumps(self.value(chance, json.loads(content)), ensure_ascii=ascii_only, separators=separators)
@@ -132,7 +132,7 @@ class Mutator:
         return encoded
 
     def value(self, chance: random.Random, document: Any) -> Any:
-        """A changed copy of a JSON value; ``document`` is this call's own."""
+        """A changed copy of a JSON value; ``document`` may be modified."""
         holders = list(_holders(document))
         if not holders:
             return self._new_value(chance, document)
@@ -191,7 +191,7 @@ class Mutator:
                 return _copy(chance.choice(INTERESTING)) if chance.random() < 0.7 else self._name(chance)
 
     def der(self, chance: random.Random, content: bytes) -> bytes | None:
-        """An element of a DER value; lengths above it are made right again."""
+        """Change an element of a DER value, and correct the lengths above it."""
         tree = der.parse(content)
         if tree is None:
             return None
@@ -199,7 +199,7 @@ class Mutator:
         return der.encode(der.mutate(chance, tree, other, lambda old: self.blind(chance, old)))
 
     def frame(self, chance: random.Random, content: bytes) -> bytes | None:
-        """Header or content of a frame; the length in front fits again, mostly, and packed content is packed again."""
+        """Change header or content of a frame; mostly, the length is corrected and content is compressed again."""
         parts = split_frame(content)
         if parts is None:
             return None
@@ -212,7 +212,7 @@ class Mutator:
         return bytes((1,)) + max(0, length).to_bytes(4, "big") + head + body
 
     def packed(self, chance: random.Random, body: bytes) -> bytes:
-        """Content of a frame, mostly changed within what it unpacks to."""
+        """Change the content of a frame, mostly inside the uncompressed content."""
         if body[:4] == b"\x28\xb5\x2f\xfd" and chance.random() < 0.7:
             try:
                 plain = codec.unpack("zstd", body, INPUT_BYTES_MAX)
@@ -223,7 +223,7 @@ class Mutator:
         return self.json(chance, body) or self.blind(chance, body)
 
     def story(self, chance: random.Random, content: bytes) -> bytes | None:
-        """One frame of several is changed, left out, said twice, said too early, or taken from another story."""
+        """One of several frames is changed, omitted, duplicated, sent too early, or taken from another story."""
         frames = split_story(content)
         if not frames:
             return None
@@ -244,7 +244,7 @@ class Mutator:
         return join_story(frames)
 
     def request(self, chance: random.Random, content: bytes) -> bytes | None:
-        """The line in front or the body behind it."""
+        """Change the first line or the body after it."""
         line, _, body = content.partition(b"\n")
         if chance.random() < 0.4 or not body:
             return self.text(chance, line).replace(b"\n", b"%0A") + b"\n" + body
@@ -252,7 +252,7 @@ class Mutator:
 
 
 def _times(chance: random.Random, size: int) -> int:
-    """How often a part of this size is said, so that it stays within an input."""
+    """How often a part of this size is repeated, within the size of an input."""
     return min(chance.choice(REPEATS), max(1, INPUT_BYTES_MAX // max(1, size)))
 
 
@@ -263,7 +263,7 @@ def split_frame(content: bytes) -> tuple[bytes, bytes] | None:
 
 
 def split_story(content: bytes) -> list[bytes]:
-    """Frames that are said one after the other, each with its length in front."""
+    """Frames in sequence, each with its length in front."""
     frames, at = [], 0
     while at + 4 <= len(content):
         size = int.from_bytes(content[at : at + 4], "big")
@@ -273,7 +273,7 @@ def split_story(content: bytes) -> list[bytes]:
 
 
 def join_story(frames: Sequence[bytes]) -> bytes:
-    """The same again."""
+    """The inverse of ``split_story``."""
     return b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames)
 
 

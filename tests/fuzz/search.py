@@ -36,7 +36,7 @@ class Slice:
 
 
 def try_some(target: Target, seed: str, tries: int) -> Slice:
-    """The same inputs for the same seed and corpus, whatever the machine does besides."""
+    """Try the same inputs for the same seed and corpus, on any machine."""
     chance = random.Random(f"{target.name} {seed}")
     mutator = Mutator(target.shape, target.words, list(corpus.committed(target.name).values()))
     found = Slice()
@@ -57,7 +57,7 @@ def search(
     guarded: Callable[[Target, bytes], Finding | None] = attempt,
     clock: Callable[[], float] = time.monotonic,
 ) -> Slice:
-    """Guided by coverage.  ``guarded`` tries one input, under whatever limits."""
+    """Search guided by coverage.  ``guarded`` tries one input within the limits."""
     chance = random.Random(f"{target.name} {seed}")
     grown = sorted(corpus.grown(target.name).items())
     pool = {**corpus.committed(target.name), **dict(chance.sample(grown, min(len(grown), GROWN_MAX)))}

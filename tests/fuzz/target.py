@@ -1,4 +1,4 @@
-"""A parser of foreign input, and what must hold for any input.
+"""A parser of external input, and what must be true for any input.
 
     bytes ─ read ─▶ anything      it was understood, and every promise that ``read`` checks held
                  ─▶ a refusal     one of the named errors, for which a caller is prepared
@@ -50,7 +50,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Finding:
-    """An input that does what it must not do.  ``place`` distinguishes findings, whatever their messages."""
+    """An input that breaks a rule.  ``place`` distinguishes findings, not their messages."""
 
     kind: str
     place: str

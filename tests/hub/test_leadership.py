@@ -157,7 +157,7 @@ METADATA = st.fixed_dictionaries(
 
 @pytest.mark.slow
 @given(st.fixed_dictionaries({}, optional={"metadata": METADATA | ANY, "spec": SPEC | ANY}))
-def test_whatever_stands_in_a_lease_the_next_number_is_one_edges_take(body):
+def test_whatever_a_lease_contains_edges_accept_the_next_number(body):
     """And it can be written, kept and given back."""
     left = leadership.Rival().seconds_left(body, 0.0)
     assert 0 < left <= leadership.ABANDONED_SECONDS_MAX + leadership.CLOCK_DRIFT_SECONDS
@@ -171,20 +171,20 @@ def test_whatever_stands_in_a_lease_the_next_number_is_one_edges_take(body):
 NODES = [f"n{at}" for at in range(50)]
 
 
-def test_one_nodes_word_raises_nobodys_number():
+def test_one_nodes_claim_raises_no_number():
     """However often it says so, and however high."""
     claims = leadership.FenceClaims(16)
     for at in range(1, 1000):
-        assert claims.heard("n0", 16 + 99 * at, float(at), nodes=NODES) == 0
+        assert claims.record("n0", 16 + 99 * at, float(at), nodes=NODES) == 0
 
 
 def test_a_number_that_enough_nodes_have_obeyed_is_believed():
     """The Lease was lost: the highest number that three of them name, or a higher one, and no liar's."""
     claims = leadership.FenceClaims(1)
-    assert claims.heard("n0", 16, 0.0, nodes=NODES) == claims.heard("n1", 90_000, 1.0, nodes=NODES) == 0
-    assert claims.heard("n2", 17, 2.0, nodes=NODES) == 16
-    assert claims.heard("n3", 17, 3.0, nodes=NODES) == 17
-    assert claims.heard("n4", 17, 3.0 + leadership.CLAIM_SECONDS, nodes=NODES) == 0, (
+    assert claims.record("n0", 16, 0.0, nodes=NODES) == claims.record("n1", 90_000, 1.0, nodes=NODES) == 0
+    assert claims.record("n2", 17, 2.0, nodes=NODES) == 16
+    assert claims.record("n3", 17, 3.0, nodes=NODES) == 17
+    assert claims.record("n4", 17, 3.0 + leadership.CLAIM_SECONDS, nodes=NODES) == 0, (
         "what was said long ago counts no more"
     )
 
@@ -192,17 +192,17 @@ def test_a_number_that_enough_nodes_have_obeyed_is_believed():
 def test_only_edge_nodes_are_asked():
     """Certificates of Nodes that were deleted are no witnesses."""
     claims = leadership.FenceClaims(1)
-    assert [claims.heard(name, 90, 0.0, nodes=NODES) for name in ("gone-1", "gone-2", "gone-3", "n1", "n2")] == [0] * 5
-    assert claims.heard("n3", 90, 0.0, nodes=NODES) == 90
-    assert claims.heard("n3", 90, 0.0, nodes=["n3", "n4"]) == 0, "the others were deleted since"
+    assert [claims.record(name, 90, 0.0, nodes=NODES) for name in ("gone-1", "gone-2", "gone-3", "n1", "n2")] == [0] * 5
+    assert claims.record("n3", 90, 0.0, nodes=NODES) == 90
+    assert claims.record("n3", 90, 0.0, nodes=["n3", "n4"]) == 0, "the others were deleted since"
 
 
 def test_claims_that_cannot_be_hide_no_true_ones():
     """Three nodes that conspire and claim an absurd number: those that tell the truth are heard all the same."""
     claims = leadership.FenceClaims(1)
     for liar in NODES[:3]:
-        assert claims.heard(liar, 2**52, 0.0, nodes=NODES) == 0
-    assert [claims.heard(name, 17, 0.0, nodes=NODES) for name in NODES[3:6]] == [0, 0, 17]
+        assert claims.record(liar, 2**52, 0.0, nodes=NODES) == 0
+    assert [claims.record(name, 17, 0.0, nodes=NODES) for name in NODES[3:6]] == [0, 0, 17]
 
 
 def test_nodes_that_conspire_raise_it_by_a_bounded_sum():
@@ -210,7 +210,7 @@ def test_nodes_that_conspire_raise_it_by_a_bounded_sum():
     claims, fence = leadership.FenceClaims(16), 16
     for round in range(50):
         for liar in NODES[:3]:
-            fence = max(fence, claims.heard(liar, fence + 99_000, float(round), nodes=NODES) + 1)
+            fence = max(fence, claims.record(liar, fence + 99_000, float(round), nodes=NODES) + 1)
     assert fence <= 16 + leadership.FENCE_AHEAD_MAX
 
 
@@ -218,7 +218,7 @@ def test_thousands_of_claims_cost_no_more_than_three():
     """All nodes come back at once, each every ten seconds."""
     claims, nodes = leadership.FenceClaims(1), {f"n{at}" for at in range(10_000)}
     for node in nodes:
-        claims.heard(node, 17, 0.0, nodes=nodes)
+        claims.record(node, 17, 0.0, nodes=nodes)
     assert len(claims._claims) == leadership.CLAIMS_NEEDED
 
 
@@ -226,14 +226,14 @@ def test_thousands_of_claims_cost_no_more_than_three():
 def test_where_there_are_fewer_nodes_all_of_them_are_enough(nodes):
     """A cluster of one node follows that one."""
     claims = leadership.FenceClaims(1)
-    believed = [claims.heard(node, 9, 0.0, nodes=nodes) for node in nodes]
+    believed = [claims.record(node, 9, 0.0, nodes=nodes) for node in nodes]
     assert believed == [0] * (len(nodes) - 1) + [9]
 
 
 def test_before_nodes_are_listed_nobody_is_a_witness():
     """They come again."""
     claims = leadership.FenceClaims(1)
-    assert [claims.heard(node, 9, 0.0, nodes=()) for node in NODES] == [0] * len(NODES)
+    assert [claims.record(node, 9, 0.0, nodes=()) for node in NODES] == [0] * len(NODES)
 
 
 def running(tenure, since, until):

@@ -210,7 +210,7 @@ def test_of_two_instances_one_writes(site: Site, tmp_path: Path) -> None:
         assert found[: len(expected)] == expected and len(found) <= len(expected) + 1
 
 
-def test_what_is_wrong_with_the_settings_is_said(site: Site, tmp_path: Path) -> None:
+def test_mistakes_in_the_settings_are_reported(site: Site, tmp_path: Path) -> None:
     """Wrong password, data center, rights, authority, port: each with what to do; never the password."""
     wrong = tmp_path / "wrong"
     wrong.write_text("another password")

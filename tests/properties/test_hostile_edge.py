@@ -98,7 +98,7 @@ def connect(core: Core) -> Liar:
 @pytest.mark.verify
 @settings(max_examples=150, deadline=None)
 @given(STORIES)
-def test_whatever_an_edge_says_the_hub_goes_on_and_others_keep_what_is_theirs(
+def test_whatever_an_edge_sends_the_hub_continues_and_others_keep_their_objects(
     story: list[tuple[tuple[dict[str, Any], bytes], float]],
 ) -> None:
     """Only ``RemoteError`` ends its session, other nodes' records do not change, and everything can be explained."""

@@ -136,7 +136,7 @@ async def play(frames: list[tuple[dict[str, Any], bytes]]) -> None:
 @pytest.mark.verify
 @settings(max_examples=150, deadline=None)
 @given(FRAMES)
-def test_whatever_a_hub_says_the_agent_goes_on_and_what_it_holds_can_be_read(
+def test_whatever_a_hub_sends_the_agent_continues_and_its_objects_can_be_read(
     frames: list[tuple[dict[str, Any], bytes]],
 ) -> None:
     """It refuses with a named error, or ends the session; nothing it stored breaks a list, a table or a selection."""

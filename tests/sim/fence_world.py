@@ -80,7 +80,7 @@ class _Hub:
             assert isinstance(welcome, message.Welcome)
             return welcome
         if opened.code == "stale_hub":
-            believed = self.claims.heard(hello.node, hello.fence, world.now, nodes=self.hub.placement.rules.nodes)
+            believed = self.claims.record(hello.node, hello.fence, world.now, nodes=self.hub.placement.rules.nodes)
             if believed > self.hub.fence and self.is_leader:
                 self._raise_to(believed + 1)
             if not self.is_leader and not world.names_always:

@@ -67,7 +67,7 @@ class LinePlan:
         return BEGINS + self._now() * WALL_SPEED
 
     def look(self) -> None:
-        self.gate.look(now=self._now(), wall=self._wall, carried=self.carried)
+        self.gate.update(now=self._now(), wall=self._wall, carried=self.carried)
 
     def left(self, priority: int, size: int, in_flight: int) -> None:
         """A batch is sent; ``in_flight`` includes it.  The kernel counts it at once."""

@@ -148,7 +148,7 @@ def test_the_laws_notice_a_plan_that_is_not_kept(law, mistake, monkeypatch):
 
 @pytest.mark.verify
 @pytest.mark.parametrize("plant", MISTAKES, ids=lambda plant: plant.__name__)
-def test_the_laws_notice_a_mistake_in_the_cores(plant, monkeypatch):
+def test_the_laws_detect_a_mistake_in_the_cores(plant, monkeypatch):
     """Each is caught within a few worlds, by a law that speaks of it."""
     plant(monkeypatch)
     for seed in PLANTED:

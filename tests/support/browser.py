@@ -1,4 +1,4 @@
-"""The system's Chromium, watched: what a page asks for, says and throws, and what axe-core finds in it.
+"""The system's Chromium: records a page's requests, console output and errors, and the violations that axe-core finds.
 
 async with chromium() as browser:
     async with watched(browser, url, width=390, scheme="dark") as page: …      at the end: no error, no request outside
@@ -52,7 +52,7 @@ async def watched(
     script: bool = True,
     motion: Literal["reduce", "no-preference"] = "reduce",
 ) -> AsyncIterator[Page]:
-    """A page of its own context; complains at the end about errors and requests that leave the machine."""
+    """A page in its own context; fails at the end if there were errors or requests that left the machine."""
     context = await browser.new_context(
         viewport={"width": width, "height": height},
         color_scheme=scheme,
@@ -78,7 +78,7 @@ def _is_ours(asked: str, url: str) -> bool:
 
 
 async def violations(page: Page) -> list[Any]:
-    """What axe-core finds, as (rule, where)."""
+    """The violations that axe-core finds, as (rule, where)."""
     source = gzip.decompress(AXE.read_bytes())
     assert hashlib.sha256(source).hexdigest() == AXE_SHA256, "axe-core was changed"
     await page.evaluate(source.decode())

@@ -1,4 +1,4 @@
-"""A small dose for each change and the full one for `make verify`, of cases that differ by chance alone."""
+"""Random cases: a few for each change, all of them in `make verify`."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""A wall clock that a test moves, for real processes and while they run: no process can see that it is a test.
+"""A wall clock that a test moves while real processes run with it.
 
 clock = FakeClock(folder)
 agent.extra = clock.environ
 clock.move(days=120)
 
-A small library (fake_clock.c) answers what the processes, their OpenSSL included, ask of the C library for the time.
+A small library (fake_clock.c) replaces the time functions of the C library for these processes, OpenSSL included.
 Monotonic clocks run on, and so does the clock of files.
 """
 
@@ -35,15 +35,15 @@ class FakeClock:
 
     @property
     def environ(self) -> Mapping[str, str]:
-        """For processes that have this clock."""
+        """Environment variables for processes with this clock."""
         return {"LD_PRELOAD": str(self._library), "FAKE_CLOCK": str(self._file)}
 
     def move(self, *, days: float = 0.0, seconds: float = 0.0) -> None:
-        """It shows so much more than the true time from now on; 0: the true time."""
+        """Add this to the true time from now on; 0: show the true time."""
         content = struct.pack("d", days * 86_400.0 + seconds)
         with self._file.open("r+b" if self._file.exists() else "wb") as file:
             file.write(content)
 
     def set(self, moment: datetime.datetime) -> None:
-        """It shows this now, and runs on."""
+        """Show this time now, and continue from it."""
         self.move(seconds=moment.timestamp() - time.time())

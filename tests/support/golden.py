@@ -1,9 +1,9 @@
-"""Commands of the plugin and what they printed on the real API server, kept as files: golden texts.
+"""Golden files: the output of the plugin's commands against a real API server.
 
     golden = Golden(folder)          one file for each command, `$ kubectl fairlead …` in its first line
     golden.check("nodes-wide", "nodes -o wide", done)
 
-`FAIRLEAD_REWRITE=1` writes them; a difference otherwise fails with both texts.
+`FAIRLEAD_REWRITE=1` writes them; otherwise a difference fails with both texts.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _CHANGES = (
 
 
 def normalised(text: str) -> str:
-    """Without uids, versions, addresses, message ids and times of now."""
+    """The text without uids, versions, addresses, message ids and current times."""
     for pattern, instead in _CHANGES:
         text = pattern.sub(instead, text)
     return text
 
 
 def transcript(command: str, exit_code: int, stdout: str, stderr: str) -> str:
-    """As a person would see it, with what went to standard error and the exit code where there is something to say."""
+    """As a user would see it, with standard error if there is any, and with the exit code if it is not 0."""
     parts = [f"$ kubectl fairlead {command}\n", stdout]
     if stdout and not stdout.endswith("\n"):
         parts.append("\n")

@@ -1,4 +1,4 @@
-"""Reads a page as text, and complains where its tags are not balanced."""
+"""Reads a page as text, and fails if its tags are not balanced."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ VOID = {"meta", "rect", "path", "circle"}
 
 
 class Balance(HTMLParser):
-    """Whether every tag that is opened is closed."""
+    """Checks that every opened tag is closed."""
 
     def __init__(self) -> None:
         super().__init__()

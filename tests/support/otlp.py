@@ -1,4 +1,4 @@
-"""A collector of our own: takes spans over OTLP/HTTP (protobuf, gzip or plain) and shows them as trees.
+"""A test collector: takes spans over OTLP/HTTP (protobuf, gzip or plain) and shows them as trees.
 
 with Collector() as collector:
     …  # programs with endpoint = collector.url
@@ -21,7 +21,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 
 @dataclass(frozen=True)
 class SeenSpan:
-    """One span as it came."""
+    """One received span."""
 
     service: str
     name: str
@@ -37,7 +37,7 @@ class SeenSpan:
 
 
 class Collector:
-    """See the module; ``status``: of every answer, and what is not answered 200 is not kept."""
+    """See the module; ``status``: of every response; spans are kept only if it is 200."""
 
     def __init__(self, *, status: int = 200) -> None:
         self._lock = threading.Lock()
@@ -87,7 +87,7 @@ class Collector:
         return sorted(each.name for each in self.spans)
 
     def paths(self, trace_id: str) -> set[str]:
-        """Where in the trace which kinds of spans are, however often each: ``publish [a] > store [b]``."""
+        """The paths of spans in the trace, without repetitions: ``publish [a] > store [b]``."""
         found: set[str] = set()
         above: list[str] = []
         for line in self.tree(trace_id):
@@ -97,7 +97,7 @@ class Collector:
         return found
 
     def tree(self, trace_id: str) -> list[str]:
-        """The spans of one trace, children below their parents in the order of their beginnings."""
+        """The spans of one trace, children below their parents, in the order in which they began."""
         found = sorted((each for each in self.spans if each.trace_id == trace_id), key=lambda each: each.start_ns)
         known = {each.span_id for each in found}
 

@@ -1,19 +1,19 @@
-"""The code blocks of README and docs, each with what is to be done with it.
+"""The code blocks of README and docs, and how each is tested.
 
-A comment in the line before a fence says it: `<!-- live expect=… -->`. Kinds:
+A comment in the line before a fence says how: `<!-- live expect=… -->`. Kinds:
 
     live            shell, run against the local stack; `expect=TEXT`: what it prints contains that
     python          run against the local stack, the blocks of a page as one program
-    apply           YAML, tried on the real API server; `file=NAME`: the page calls it so (examples/…: it is that file)
-    manifest        YAML, judged by `fairlead routes check`
+    apply           YAML, tried on the real API server; `file=NAME`: its name on the page (examples/…: it is that file)
+    manifest        YAML, checked by `fairlead routes check`
     settings ROOM   TOML, read by the room's own settings
-    programs        shell that runs programs: their settings are read
+    programs        shell that starts programs: their settings are read
     json WHAT       read by the decoder of WHAT; `file=NAME` as above
     table           Python, run beside a Delta table
     console         commands after "$ ", with what they print
-    by FILE         another test, or a tool that tests run, does it
+    by FILE         tested by another test, or a tool that tests run
     needs WHAT      cannot run here
-    shown           output, or a drawing
+    shown           output or a diagram; not tested
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Block:
 
 
 def pages() -> list[Path]:
-    """README first: who reads on has done what it says."""
+    """README first, because readers of other pages have followed it."""
     order = ["docs", "tutorial", "howto", "reference", "runbooks", "explanation", "decisions"]
     docs = sorted((ROOT / "docs").rglob("*.md"), key=lambda page: (order.index(page.parent.name), page.name))
     routes = ROOT / "docs" / "howto" / "write-routes.md"

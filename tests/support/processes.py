@@ -1,7 +1,7 @@
-"""Real processes for tests: started with a log, killed with their parent, asked by conditions with a deadline.
+"""Real processes for tests: started with a log, killed with their parent, polled with a deadline.
 
 start(...) ──► Running ──► wait_until(condition) ──► stop() | kill()
-                 └── the log's tail goes into every failure text
+                 └── every failure text contains the log's tail
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ def wait_until(
     every: float = POLL_SECONDS,
     describe: Callable[[], str] = lambda: "",
 ) -> T:
-    """Ask `condition` until its answer is true and return it; raise Unmet after `seconds`.
+    """Poll `condition` until its result is true and return it; raise Unmet after `seconds`.
 
     A condition may raise OSError or AssertionError while things come up: that counts as "not yet" and is reported on
-    failure; Unmet (for example of `require_alive`) ends the wait at once. `describe` adds the state worth reading, for
+    failure; Unmet (for example of `require_alive`) ends the wait at once. `describe` adds state to the failure, for
     example a log's tail.
     """
     deadline = time.monotonic() + seconds
@@ -73,7 +73,7 @@ def wait_until(
 def free_ports(count: int) -> list[int]:
     """Ports that are free now, all different, none given twice by this process.
 
-    They lie below the kernel's ephemeral ports: neither a connection that goes out nor a listener on port 0 can take
+    They are below the kernel's ephemeral ports: neither an outgoing connection nor a listener on port 0 can take
     one before its program listens, or while that program is killed and started again.
     """
     found: list[int] = []
@@ -95,12 +95,12 @@ def die_with_parent() -> None:
 
 
 def shortened(line: str, chars: int = LOG_LINE_CHARS) -> str:
-    """Both ends of a long line: what it is about stands first, and in a traceback the reason stands last."""
+    """Both ends of a long line: the subject is at the start, and in a traceback the reason is at the end."""
     return line if len(line) <= chars else f"{line[: chars // 2]} … {line[-chars // 2 :]}"
 
 
 class Running:
-    """A started program: its log, its end."""
+    """A started program: its log and its exit."""
 
     def __init__(self, name: str, command: Sequence[str], log: Path, process: subprocess.Popen[bytes]) -> None:
         self.name = name
@@ -119,14 +119,14 @@ class Running:
         return self.process.poll() is None
 
     def tail(self, lines: int = LOG_TAIL_LINES) -> str:
-        """The end of its log, headed by its name."""
+        """The end of its log, after its name."""
         text = self.log.read_text(errors="replace").splitlines()[-lines:] if self.log.exists() else []
         text = [shortened(line) for line in text]
         state = "running" if self.alive else f"exited with {self.process.returncode}"
         return "\n".join([f"--- {self.name} ({state}), end of {self.log}", *text])
 
     def require_alive(self) -> None:
-        """Raise Unmet, with the log's tail, when it has ended by itself."""
+        """Raise Unmet, with the log's tail, if it has ended by itself."""
         if not self.alive:
             raise Unmet(f"{self.name} ended by itself\n{self.tail()}")
 

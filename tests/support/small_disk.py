@@ -1,4 +1,4 @@
-"""A real file system of a few megabytes, to be filled, made read-only, and taken away.  Needs the right to mount."""
+"""A real file system of a few megabytes, to be filled, made read-only and unmounted.  Needs the right to mount."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class SmallDisk:
         self.path = path
 
     def fill(self) -> None:
-        """Take all the room there is, to the last byte."""
+        """Use all the free space, to the last byte."""
         with (self.path / FILLING).open("wb", buffering=0) as file:
             for size in (1 << 20, 1 << 12, 1):
                 with contextlib.suppress(OSError):
@@ -27,7 +27,7 @@ class SmallDisk:
                         file.write(bytes(size))
 
     def free(self) -> None:
-        """Give it back."""
+        """Free the space again."""
         (self.path / FILLING).unlink()
 
     @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Spans in memory, for tests of those who record them: ids count from 1, nothing is sent."""
+"""Spans in memory, for tests of code that records them: ids count from 1, nothing is sent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fairlead_wire.traces.trace import Sampler, Trace
 
 @dataclass
 class KeptSpan:
-    """One span: what it was begun with, and how it ended (``failure`` None: not yet)."""
+    """One span: how it began, and how it ended (``failure`` None: not yet)."""
 
     name: str
     kind: Kind
@@ -62,7 +62,7 @@ class KeptSpans:
 
 
 def spans_in_memory(*, ratio: float = 0.0, ceiling_per_second: float = 1000.0) -> tuple[Spans, KeptSpans]:
-    """What a program gets, and what it recorded.  Time stands still."""
+    """The recorder for a program, and its spans.  Time stands still."""
     kept = KeptSpans()
     sampler = Sampler(ratio=ratio, ceiling_per_second=ceiling_per_second, uniform=lambda: 0.5)
     return Spans(kept, sampler, lambda: 0.0), kept

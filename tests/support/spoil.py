@@ -1,4 +1,4 @@
-"""What a failing disk does to files: bytes flipped, pages garbled or zeroed or swapped, ends cut off; by seed."""
+"""Damages files as a failing disk does, by seed: flipped bytes, garbled, zeroed or swapped pages, truncated ends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ PAGE = 4096
 
 
 def spoil(path: Path, random: Random) -> str:
-    """Damage one file that is not empty; returns what was done."""
+    """Damage one file that is not empty; returns a description."""
     content = bytearray(path.read_bytes())
     if not content:
         return f"{path.name}: empty"

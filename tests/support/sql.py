@@ -1,4 +1,4 @@
-"""A catalogue of statements, looked at as a whole."""
+"""Checks of a module of SQL statements."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EDGE = Path(__file__).resolve().parents[2] / "edge_agent" / "fairlead_edge"
 
 
 def _names(module: ModuleType) -> Iterator[tuple[str, str]]:
-    """Each public name and what is written below it."""
+    """Each public name and the docstring below it."""
     body = ast.parse(Path(str(module.__file__)).read_text()).body
     for node, following in zip(body, [*body[1:], ast.Pass()], strict=True):
         if isinstance(node, ast.FunctionDef):
@@ -40,13 +40,13 @@ def statements_of(module: ModuleType) -> list[str]:
 
 
 def assert_each_is_explained(module: ModuleType) -> None:
-    """A sentence stands below each public name."""
+    """Check that each public name has a docstring."""
     missing = [name for name, text in _names(module) if not name.startswith("_") and not text]
     assert not missing, f"say below each what it is for: {missing}"
 
 
 def assert_each_is_used(module: ModuleType) -> None:
-    """Somewhere in the edge, as an attribute of its module."""
+    """Check that each is used somewhere in the edge, as an attribute of its module."""
     used = {
         node.attr
         for path in EDGE.rglob("*.py")

@@ -1,7 +1,7 @@
-"""Programs of the system that some tests ask questions of: a browser, Prometheus.  `make tools` installs them.
+"""System programs that some tests need: a browser, Prometheus.  `make tools` installs them.
 
-A test that needs one is skipped where it is missing, and the reason names the remedy; `FAIRLEAD_TOOLS=required` (as in
-the workflow) makes it fail instead, so that no gate passes because it looked at nothing.
+A test that needs a missing one is skipped, and the reason names the remedy; `FAIRLEAD_TOOLS=required` (as in
+the workflow) makes it fail instead, so that no gate passes without having tested anything.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ NOT_FETCHED: Final = 2
 
 
 def tool(name: str) -> Path:
-    """Where the program is.  Skips the test, or fails it where tools are required."""
+    """The path of the program.  If it is missing, skips the test, or fails it if tools are required."""
     if found := shutil.which(name):
         return Path(found)
     raise absent(f"{name} is not installed: make tools, or apt-get install {PACKAGE[name]}")
 
 
 def fetched(builder: Path, target: str, *arguments: str) -> Path:
-    """The folder that the builder fetched.  Skips the test where it cannot be had, or fails it as `tool` does.
+    """The folder that the builder fetched.  If it is not available, skips the test, or fails it as `tool` does.
 
-    What came and is not what was pinned fails it everywhere.
+    A download that does not match its pinned checksum always fails the test.
     """
     command = [sys.executable, str(builder), *arguments]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
@@ -46,7 +46,7 @@ def fetched(builder: Path, target: str, *arguments: str) -> Path:
 
 
 def absent(reason: str) -> BaseException:
-    """What ends a test without what it needs."""
+    """Skip or fail a test without a tool that it needs."""
     if os.environ.get("FAIRLEAD_TOOLS") == "required":
         return pytest.fail.Exception(reason)
     return pytest.skip.Exception(reason)

@@ -1,4 +1,4 @@
-"""The whole line up, every party the real program: API server, hub, messaging, one edge.
+"""The complete path upstream with real programs: API server, hub, messaging, one edge.
 
 with WholeLine(folder) as line:
     line.edge.publish([...]);  line.hub.kill();  line.hub.start();  line.in_topic()
@@ -22,10 +22,10 @@ TOPIC = "default/telemetry"
 
 
 class WholeLine:
-    """One of each, with the EdgeRoutes object of ``edge_line`` applied; ``with`` ends them all."""
+    """One of each, with the EdgeRoutes object of ``edge_line`` applied; ``with`` stops them all."""
 
     def __init__(self, folder: Path, *, routes: dict[str, Any] = ALL_PRIORITIES, messaging: str = "") -> None:
-        """``messaging``: more of its settings, in TOML."""
+        """``messaging``: further settings of it, in TOML."""
         self._routes = routes
         self.cluster = Cluster(folder / "cluster")
         self.messaging = MessagingService(folder / "messaging", more=messaging)
@@ -56,12 +56,12 @@ class WholeLine:
         self.cluster.stop()
 
     def routes(self, spec: dict[str, Any]) -> None:
-        """The EdgeRoutes object says this from now on."""
+        """Change the EdgeRoutes object."""
         names = {"apiVersion": "fairlead.dev/v1alpha1", "kind": "EdgeRoutes", "metadata": {"name": "all"}}
         self.cluster.apply({**names, "spec": spec})
 
     def in_topic(self, topic: str = TOPIC) -> list[dict[str, Any]]:
-        """Every message in the topic, in its order."""
+        """Every message in the topic, in order."""
         found: list[dict[str, Any]] = []
         start: str | None = None
         while True:

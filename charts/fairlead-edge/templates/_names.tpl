@@ -22,7 +22,7 @@ app.kubernetes.io/part-of: fairlead
 {{ include "fairlead-edge.selector" . }}
 {{- end -}}
 
-{{/* Labels of Pods: nothing that changes with the chart's version, or every upgrade would start them anew. */}}
+{{/* Labels of Pods: without the chart's version, so that not every upgrade restarts them. */}}
 {{- define "fairlead-edge.podLabels" -}}
 app.kubernetes.io/part-of: fairlead
 {{ include "fairlead-edge.selector" . }}

@@ -48,7 +48,7 @@ volume; only that, never the key beside it. */}}
 {{- end -}}
 {{- end -}}
 
-{{/* Who signs certificates of nodes: files, cert-manager, off; "" where an upgrade reuses values of before. */}}
+{{/* Who signs node certificates: files, cert-manager, off; "" if an upgrade reuses values of an older version. */}}
 {{- define "fairlead.signer" -}}
 {{- with .Values.hub.identity -}}
 {{- .signer | default (get (dict "chart" "files" "cert-manager" "cert-manager" "existing" "off") $.Values.certificates.source) -}}
@@ -59,7 +59,7 @@ volume; only that, never the key beside it. */}}
 {{- (default dict .Values.hub.identity).authoritySecret | default (printf "%s-authority-edge" (include "fairlead.fullname" .)) -}}
 {{- end -}}
 
-{{/* Where devices dial the hub: as the values say, or as far as they tell. */}}
+{{/* The address at which devices connect to the hub: from the values, or derived from them if possible. */}}
 {{- define "fairlead.hubUrl" -}}
 {{- $service := .Values.hub.service -}}
 {{- $given := (default dict .Values.hub.identity).url -}}
@@ -105,7 +105,7 @@ volume; only that, never the key beside it. */}}
 {{- fail "hub.identity.signer=cert-manager needs certificates.source=cert-manager, or hub.config.identity.issuer" -}}
 {{- end -}}
 {{- if ne $issuer.group "cert-manager.io" -}}
-{{- fail "the hub asks Issuers and ClusterIssuers of cert-manager.io: set hub.identity.signer=off, or take another edge.issuerRef" -}}
+{{- fail "the hub requests certificates only from Issuers and ClusterIssuers of cert-manager.io: use another edge.issuerRef, or set hub.identity.signer=off" -}}
 {{- end -}}
 {{- $_ := set $made "issuer" (ternary $issuer.name (printf "%s/%s" $issuer.kind $issuer.name) (eq $issuer.kind "Issuer")) -}}
 {{- end -}}

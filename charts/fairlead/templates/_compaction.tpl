@@ -5,7 +5,7 @@ Compaction of the job's tables by a Pod of its own: which volume it needs, and w
     tables below /data     the job's claim: ReadWriteMany anywhere, ReadWriteOnce on the job's node, else refused
 */}}
 
-{{/* How the job's claim is mounted, "" where no table lies on it; refuses what no second Pod can mount or do. */}}
+{{/* How the job's claim is mounted, "" if no table is on it; fails if a second Pod cannot mount it. */}}
 {{- define "fairlead.compactionVolume" -}}
 {{- $own := list }}
 {{- range (include "fairlead.ingestJobs" . | fromYaml).jobs }}
@@ -20,11 +20,11 @@ Compaction of the job's tables by a Pod of its own: which volume it needs, and w
 {{- if $own }}
 {{- $modes := .Values.ingest.persistence.accessModes | default (list "ReadWriteOnce") }}
 {{- if eq .Values.ingest.persistence.type "emptyDir" }}
-{{- fail (printf "ingest.compaction: %s lies in an emptyDir of the job's Pod, which no other Pod can mount; take ingest.persistence.type=claim or a table in s3://bucket/path, or run it there: kubectl exec -n %s %s-ingest-0 -- fairlead ingest compact --config /etc/fairlead/ingest.toml" (first $own) .Release.Namespace (include "fairlead.fullname" .)) }}
+{{- fail (printf "ingest.compaction: %s is in an emptyDir of the job's Pod, which no other Pod can mount; use ingest.persistence.type=claim or a table in s3://bucket/path, or run the compaction in that Pod: kubectl exec -n %s %s-ingest-0 -- fairlead ingest compact --config /etc/fairlead/ingest.toml" (first $own) .Release.Namespace (include "fairlead.fullname" .)) }}
 {{- else if has "ReadWriteMany" $modes }}many
 {{- else if has "ReadWriteOnce" $modes }}once
 {{- else }}
-{{- fail (printf "ingest.compaction: %s lies on a volume that one Pod alone may mount (ingest.persistence.accessModes: ReadWriteOncePod); take ReadWriteOnce or ReadWriteMany, or run it in the job's Pod: kubectl exec -n %s %s-ingest-0 -- fairlead ingest compact --config /etc/fairlead/ingest.toml" (first $own) .Release.Namespace (include "fairlead.fullname" .)) }}
+{{- fail (printf "ingest.compaction: %s is on a volume that only one Pod may mount (ingest.persistence.accessModes: ReadWriteOncePod); use ReadWriteOnce or ReadWriteMany, or run the compaction in the job's Pod: kubectl exec -n %s %s-ingest-0 -- fairlead ingest compact --config /etc/fairlead/ingest.toml" (first $own) .Release.Namespace (include "fairlead.fullname" .)) }}
 {{- end }}
 {{- end }}
 {{- end -}}

@@ -38,7 +38,7 @@ is installed. An installation of the version before lacks the newest values.
 {{- toYaml (dict "jobs" $jobs) }}
 {{- end -}}
 
-{{/* Volumes that users bring and where: below these paths lies what outlives a container. As YAML {paths: []}. */}}
+{{/* Mount paths of the users' volumes: files below these paths outlive a container. As YAML {paths: []}. */}}
 {{- define "fairlead.ingestPaths" -}}
 {{- $paths := list "/data" }}
 {{- range .Values.ingest.extraVolumeMounts }}
@@ -47,7 +47,7 @@ is installed. An installation of the version before lacks the newest values.
 {{- toYaml (dict "paths" $paths) }}
 {{- end -}}
 
-{{/* "true" where a path lies in one of these folders. Call with (list path folders). */}}
+{{/* "true" if a path is in one of these folders. Call with (list path folders). */}}
 {{- define "fairlead.liesIn" -}}
 {{- $path := clean (index . 0) }}
 {{- $found := false }}
@@ -57,7 +57,7 @@ is installed. An installation of the version before lacks the newest values.
 {{- if $found }}true{{ end -}}
 {{- end -}}
 
-{{/* Refuses what is no place for a table or checkpoint. Call with (dict "key" … "place" … "paths" …). */}}
+{{/* Fails if this is not a valid location of a table or checkpoint. Call with (dict "key" … "place" … "paths" …). */}}
 {{- define "fairlead.checkPlace" -}}
 {{- if not .place }}
 {{- fail (printf "%s: required, but empty; give a path below /data, or s3://bucket/path" .key) }}
@@ -68,11 +68,11 @@ is installed. An installation of the version before lacks the newest values.
 {{- else if regexMatch "^[A-Za-z][A-Za-z0-9+.-]+:/" .place }}
 {{- fail (printf "%s: only s3://bucket/path is supported, and paths on the volume; is %s" .key .place) }}
 {{- else if not (include "fairlead.liesIn" (list .place .paths)) }}
-{{- fail (printf "%s: %s is on no volume of the Pod, whose root is read-only; give a path below /data (or below a mountPath of ingest.extraVolumeMounts), or s3://bucket/path" .key .place) }}
+{{- fail (printf "%s: %s is not on a volume of the Pod, whose root file system is read-only; use a path below /data (or below a mountPath of ingest.extraVolumeMounts), or s3://bucket/path" .key .place) }}
 {{- end }}
 {{- end -}}
 
-{{/* Refuses a file that no Pod would have. Call with (list $ key path). */}}
+{{/* Fails if the Pod would not have this file. Call with (list $ key path). */}}
 {{- define "fairlead.checkFile" -}}
 {{- $root := index . 0 }}
 {{- $key := index . 1 }}
@@ -84,29 +84,29 @@ is installed. An installation of the version before lacks the newest values.
 {{- end }}
 {{- if include "fairlead.liesIn" (list . $own) }}
 {{- if not (hasKey ($root.Values.ingest.files | default dict) (base .)) }}
-{{- fail (printf "%s: %s is not in ingest.files; --set-file 'ingest.files.%s=FILE' puts it there" $key . (base . | replace "." "\\.")) }}
+{{- fail (printf "%s: %s is not in ingest.files; add it with --set-file 'ingest.files.%s=FILE'" $key . (base . | replace "." "\\.")) }}
 {{- end }}
 {{- else if not (include "fairlead.liesIn" (list . $there)) }}
-{{- fail (printf "%s: %s is in no volume of the Pod; put a text into ingest.files and name it /etc/fairlead/files/NAME, mount a Secret by ingest.extraVolumes and ingest.extraVolumeMounts" $key .) }}
+{{- fail (printf "%s: %s is not on a volume of the Pod; put a text file into ingest.files and refer to it as /etc/fairlead/files/NAME, or mount a Secret with ingest.extraVolumes and ingest.extraVolumeMounts" $key .) }}
 {{- end }}
 {{- end }}
 {{- end -}}
 
-{{/* What the job would refuse, or what would start again and again. */}}
+{{/* Fails for settings that the job would refuse, or with which it would restart again and again. */}}
 {{- define "fairlead.checkIngest" -}}
 {{- $root := . }}
 {{- $config := .Values.ingest.config | default dict }}
 {{- $jobs := (include "fairlead.ingestJobs" . | fromYaml).jobs }}
 {{- $paths := (include "fairlead.ingestPaths" . | fromYaml).paths }}
 {{- if not $jobs }}
-{{- fail "ingest.topics: required, but empty (or give ingest.config.pipelines, or ingest.enabled=false)" }}
+{{- fail "ingest.topics: required, but empty (or set ingest.config.pipelines or ingest.enabled=false)" }}
 {{- end }}
 {{- if eq (toString $config.trigger) "available-now" }}
-{{- fail "ingest.config.trigger: with available-now the job ends, and its Pod would be started again and again; give seconds (ingest.trigger)" }}
+{{- fail "ingest.config.trigger: with available-now the job ends, and its Pod would restart again and again; set seconds (ingest.trigger)" }}
 {{- end }}
 {{- with $config.health_listen }}
 {{- if not (regexMatch "^(0\\.0\\.0\\.0|\\[::\\]):11017$" .) }}
-{{- fail (printf "ingest.config.health_listen: probes and metrics are asked at port 11017 of the Pod; leave it out, is %s" .) }}
+{{- fail (printf "ingest.config.health_listen: must not be set, because probes and metrics use port 11017 of the Pod; is %s" .) }}
 {{- end }}
 {{- end }}
 {{- $plain := eq ($config.security | default "mtls") "insecure" }}
@@ -126,7 +126,7 @@ is installed. An installation of the version before lacks the newest values.
 {{- $names := list }}
 {{- range $job := $jobs }}
 {{- if has .name $names }}
-{{- fail (printf "%s.name: two pipelines are called %s" .where .name) }}
+{{- fail (printf "%s.name: two pipelines are named %s" .where .name) }}
 {{- end }}
 {{- $names = append $names .name }}
 {{- if not .topics }}
@@ -138,7 +138,7 @@ is installed. An installation of the version before lacks the newest values.
 {{- end }}
 {{- end }}
 {{- if ne (len .topics) (len (uniq .topics)) }}
-{{- fail (printf "%s.topics: one is named twice" .where) }}
+{{- fail (printf "%s.topics: a topic is listed twice" .where) }}
 {{- end }}
 {{- include "fairlead.checkPlace" (dict "key" (printf "%s.table" .where) "place" .table "paths" $paths) }}
 {{- include "fairlead.checkPlace" (dict "key" (printf "%s.checkpoint" .where) "place" .checkpoint "paths" $paths) }}
@@ -164,18 +164,18 @@ is installed. An installation of the version before lacks the newest values.
 {{- range $i, $one := $places }}
 {{- range $j, $other := $places }}
 {{- if and (lt $i $j) (eq $one.path $other.path) }}
-{{- fail (printf "%s: %s is taken by %s; give each table and checkpoint a path of its own" $other.key $other.path $one.key) }}
+{{- fail (printf "%s: %s is already used by %s; give each table and checkpoint its own path" $other.key $other.path $one.key) }}
 {{- else if and (ne $i $j) (hasPrefix (printf "%s/" $one.path) $other.path) }}
 {{- /* What is hidden in a table no reader sees. */}}
 {{- if not (and $one.table (regexMatch "^[_.]" (trimPrefix (printf "%s/" $one.path) $other.path))) }}
-{{- fail (printf "%s: %s lies in %s (%s); put it beside, not inside" $other.key $other.path $one.path $one.key) }}
+{{- fail (printf "%s: %s is inside %s (%s); use a path outside it" $other.key $other.path $one.path $one.key) }}
 {{- end }}
 {{- end }}
 {{- end }}
 {{- end }}
 {{- end -}}
 
-{{/* Refuses what is no address of a service beyond loopback, encrypted. Call with (list key address). */}}
+{{/* Fails unless this is the https address of a service; loopback may use http. Call with (list key address). */}}
 {{- define "fairlead.checkStoreAddress" -}}
 {{- with index . 1 }}
 {{- if not (regexMatch "^(https://[^/@\\s]+(/[^@\\s]*)?|http://(127\\.[0-9.]+|localhost|\\[::1\\])(:[0-9]+)?(/[^@\\s]*)?)$" .) }}
@@ -184,11 +184,11 @@ is installed. An installation of the version before lacks the newest values.
 {{- end }}
 {{- end -}}
 
-{{/* What the keys of a catalog say together. */}}
+{{/* Checks the keys of the catalog together. */}}
 {{- define "fairlead.checkCatalog" -}}
 {{- $rest := eq (.type | default "sql") "rest" }}
 {{- if regexMatch "^[^/]*//[^/]*:[^/]*@|[?&][^=&]*(?i:passw|pwd|secret|token)[^=&]*=" (.uri | default "") }}
-{{- fail "ingest.config.catalog.uri: must not hold the password, which a ConfigMap would show; mount a Secret by ingest.extraVolumes and name its file in password_file" }}
+{{- fail "ingest.config.catalog.uri: must not contain the password, because a ConfigMap would show it; mount a Secret with ingest.extraVolumes and set password_file to its file" }}
 {{- else if and $rest .uri }}
 {{- include "fairlead.checkStoreAddress" (list "ingest.config.catalog.uri" .uri) }}
 {{- else if and .uri (regexMatch "^https?:" .uri) }}
@@ -198,20 +198,20 @@ is installed. An installation of the version before lacks the newest values.
 {{- end }}
 {{- range $key := ternary (list "password_file") (list "token_file" "credential_file" "oauth2_uri" "oauth2_scope" "warehouse") $rest }}
 {{- if get $ $key }}
-{{- fail (printf "ingest.config.catalog.%s: belongs to a catalog of another type, not to type %s" $key (ternary "rest" "sql" $rest)) }}
+{{- fail (printf "ingest.config.catalog.%s: does not apply to a catalog of type %s" $key (ternary "rest" "sql" $rest)) }}
 {{- end }}
 {{- end }}
 {{- end -}}
 
-{{/* What a table format cannot. Call with (list $ job). */}}
+{{/* Checks what the table format supports. Call with (list $ job). */}}
 {{- define "fairlead.checkFormat" -}}
 {{- $root := index . 0 }}
 {{- $catalog := ($root.Values.ingest.config | default dict).catalog | default dict }}
 {{- with index . 1 }}
 {{- if and (not .latest.key) (omit .latest "key") }}
-{{- fail (printf "%s.latest.key: required with the other keys of latest; name a column, for example [node]" .config) }}
+{{- fail (printf "%s.latest.key: required if other keys of latest are set; name a column, for example [node]" .config) }}
 {{- else if and .latest.key (ne .table_format "delta") }}
-{{- fail (printf "%s.latest: is kept from the log of a Delta table, not %s; take table_format=delta, or give the pipeline latest: {key: []}" .config .table_format) }}
+{{- fail (printf "%s.latest: is built from the log of a Delta table, which format %s does not have; use table_format=delta, or set latest: {key: []} for the pipeline" .config .table_format) }}
 {{- end }}
 {{- if eq .table_format "iceberg" }}
 {{- if not $catalog.uri }}
@@ -223,53 +223,53 @@ is installed. An installation of the version before lacks the newest values.
 {{- if hasPrefix "sqlite:" $catalog.uri }}
 {{- $file := trimPrefix "sqlite:///" $catalog.uri }}
 {{- if not (include "fairlead.liesIn" (list $file (include "fairlead.ingestPaths" $root | fromYaml).paths)) }}
-{{- fail (printf "ingest.config.catalog.uri: %s is on no volume of the Pod, whose root is read-only; sqlite:////data/catalog.db is" $catalog.uri) }}
+{{- fail (printf "ingest.config.catalog.uri: %s is not on a volume of the Pod, whose root file system is read-only; use sqlite:////data/catalog.db" $catalog.uri) }}
 {{- end }}
 {{- if and (eq $root.Values.ingest.persistence.type "emptyDir") (hasPrefix "/data/" (clean $file)) (hasPrefix "s3://" .table) }}
-{{- fail (printf "ingest.config.catalog.uri: with ingest.persistence.type=emptyDir the catalog is gone with the Pod, and %s is found by its catalog alone; take persistence.type=claim, or a catalog of type rest" .table) }}
+{{- fail (printf "ingest.config.catalog.uri: with ingest.persistence.type=emptyDir the catalog is deleted with the Pod, and %s can be found only through its catalog; use persistence.type=claim, or a catalog of type rest" .table) }}
 {{- end }}
 {{- end }}
 {{- end }}
 {{- end }}
 {{- end -}}
 
-{{/* What Spark cannot, where it runs. Call with (list $ jobs). */}}
+{{/* Checks what Spark supports in this mode. Call with (list $ jobs). */}}
 {{- define "fairlead.checkSpark" -}}
 {{- $root := index . 0 }}
 {{- $spark := ($root.Values.ingest.config | default dict).spark | default dict }}
 {{- if include "fairlead.onExecutors" $root }}
 {{- include "fairlead.checkDefaults" (list "ingest.spark.executors" ($root.Values.ingest.spark).executors) }}
 {{- if or $spark.master $spark.remote }}
-{{- fail (printf "ingest.config.spark.%s: ingest.spark.mode=kubernetes has its own master; leave it out, or take ingest.spark.mode=local" (ternary "master" "remote" (not (empty $spark.master)))) }}
+{{- fail (printf "ingest.config.spark.%s: must not be set with ingest.spark.mode=kubernetes, which sets its own master; remove it, or use ingest.spark.mode=local" (ternary "master" "remote" (not (empty $spark.master)))) }}
 {{- end }}
 {{- range index . 1 }}
 {{- if and .table (not (hasPrefix "s3://" .table)) }}
-{{- fail (printf "ingest.spark.mode=kubernetes: executors write tables, and have no volume in common: %s must be s3://bucket/path" .table) }}
+{{- fail (printf "ingest.spark.mode=kubernetes: executors write tables and share no volume, so %s must be s3://bucket/path" .table) }}
 {{- end }}
 {{- if gt (float64 (.dedupe_seconds | default 0)) 0.0 }}
-{{- fail "ingest.spark.mode=kubernetes: what dedupe_seconds remembers lies in the checkpoint, a folder that executors do not have; leave it out (messaging drops repeats at publish), or use ingest.spark.mode=local" }}
+{{- fail "ingest.spark.mode=kubernetes: dedupe_seconds keeps its state in the checkpoint, a folder that executors cannot access; remove it (messaging drops repeats at publish), or use ingest.spark.mode=local" }}
 {{- end }}
 {{- end }}
 {{- else if $spark.remote }}
 {{- if or $spark.master $spark.driver_memory }}
-{{- fail "ingest.config.spark.remote: not together with master or driver_memory: the server has its own" }}
+{{- fail "ingest.config.spark.remote: must not be combined with master or driver_memory, which the server sets itself" }}
 {{- end }}
 {{- range index . 1 }}
 {{- if hasPrefix "s3://" .checkpoint }}
-{{- fail (printf "%s.checkpoint: must be a folder that the Connect server of spark.remote sees, too, not %s" .where .checkpoint) }}
+{{- fail (printf "%s.checkpoint: must be a folder that the Connect server of spark.remote can also access, is %s" .where .checkpoint) }}
 {{- end }}
 {{- end }}
 {{- end }}
 {{- end -}}
 
-{{/* Refuses values of which --reuse-values left nothing but what was set. Call with (list key value). */}}
+{{/* Fails if --reuse-values has left out the defaults of new values. Call with (list key value). */}}
 {{- define "fairlead.checkDefaults" -}}
 {{- if not (index . 1) }}
-{{- fail (printf "%s: is empty, since --reuse-values takes no new defaults; use --reset-then-reuse-values in its place (Helm 3.14), or your values file" (index . 0)) }}
+{{- fail (printf "%s: is empty, because --reuse-values ignores new defaults; use --reset-then-reuse-values instead (Helm 3.14), or your values file" (index . 0)) }}
 {{- end }}
 {{- end -}}
 
-{{/* A StatefulSet's claims cannot be changed, and its API says so in a sentence without a remedy. Call with (list $ "ingest"). */}}
+{{/* Fails if the claims of a StatefulSet would change: the API server refuses that without naming a remedy. Call with (list $ "ingest"). */}}
 {{- define "fairlead.checkClaims" -}}
 {{- $root := index . 0 }}
 {{- $name := printf "%s-%s" (include "fairlead.fullname" $root) (index . 1) }}
@@ -277,7 +277,7 @@ is installed. An installation of the version before lacks the newest values.
 {{- $held := ternary "claim" "emptyDir" (not (empty .spec.volumeClaimTemplates)) }}
 {{- $wanted := (index $root.Values (index $ 1)).persistence.type }}
 {{- if ne $held $wanted }}
-{{- fail (printf "%s.persistence.type: is %s in this installation, and Kubernetes lets no StatefulSet change it. Leave it so; or, first: kubectl delete statefulset %s -n %s --cascade=orphan (Pod and volume stay), then again%s" (index $ 1) $held $name $root.Release.Namespace (ternary (printf ". What lies on the volume is not in the new one; it stays in claim data-%s-0" $name) "" (eq $held "claim"))) }}
+{{- fail (printf "%s.persistence.type: is %s in this installation, and Kubernetes does not allow changing it in a StatefulSet. Keep it; or first run kubectl delete statefulset %s -n %s --cascade=orphan (Pod and volume stay), then repeat the upgrade%s" (index $ 1) $held $name $root.Release.Namespace (ternary (printf ". Data on the old volume is not copied to the new one; it stays in claim data-%s-0" $name) "" (eq $held "claim"))) }}
 {{- end }}
 {{- end }}
 {{- end -}}

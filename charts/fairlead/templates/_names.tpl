@@ -22,7 +22,7 @@ app.kubernetes.io/part-of: fairlead
 {{ include "fairlead.selector" . }}
 {{- end -}}
 
-{{/* Labels of Pods: nothing that changes with the chart's version, or every upgrade would start them anew. */}}
+{{/* Labels of Pods: without the chart's version, so that not every upgrade restarts them. */}}
 {{- define "fairlead.podLabels" -}}
 app.kubernetes.io/part-of: fairlead
 {{ include "fairlead.selector" . }}

@@ -1,4 +1,4 @@
-{{/* What every Pod of ours says about itself: not root, nothing writable but volumes, no capability. */}}
+{{/* Security context of every Pod: not root, only volumes are writable, no capabilities. */}}
 {{- define "fairlead.podSecurity" -}}
 automountServiceAccountToken: false
 enableServiceLinks: false
@@ -20,7 +20,7 @@ securityContext:
     drop: [ALL]
 {{- end -}}
 
-{{/* Probes on the plain health port. A room that does not answer within half a minute of trouble is started again. */}}
+{{/* Probes on the plain health port. A program that does not respond for half a minute is restarted. */}}
 {{- define "fairlead.probes" -}}
 startupProbe:
   httpGet: {path: /healthz, port: health}
@@ -143,7 +143,7 @@ spec:
 {{- printf "%s-%s" .Release.Namespace (include "fairlead.fullname" .) | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* What a NetworkPolicy lets out to DNS: its Service's port, and the one behind it on OpenShift. */}}
+{{/* Egress to DNS: the port of its Service, and the one behind it on OpenShift. */}}
 {{- define "fairlead.dnsEgress" -}}
 - ports:
     - {port: 53, protocol: UDP}
@@ -155,7 +155,7 @@ spec:
   {{- end }}
 {{- end -}}
 
-{{/* What a NetworkPolicy lets out to the API server: its Service's port, and the port behind it. */}}
+{{/* Egress to the API server: the port of its Service, and the port behind it. */}}
 {{- define "fairlead.apiServerEgress" -}}
 - ports:
     {{- range ((.Values.networkPolicy.apiServer).ports) | default (list 443 6443) }}

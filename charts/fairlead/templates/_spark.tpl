@@ -6,12 +6,12 @@ of executors. An installation of the version before has no `ingest.spark` at all
 {{- if eq ((.Values.ingest.spark).mode | default "local") "kubernetes" }}true{{ end -}}
 {{- end -}}
 
-{{/* The Secret that driver and executors know each other by. */}}
+{{/* The Secret with which driver and executors authenticate each other. */}}
 {{- define "fairlead.sparkSecret" -}}
 {{- ((.Values.ingest.spark).secretName) | default (printf "%s-ingest-spark" (include "fairlead.fullname" .)) -}}
 {{- end -}}
 
-{{/* The driver's settings; users' own win. */}}
+{{/* The driver's settings; those of users take precedence. */}}
 {{- define "fairlead.sparkConf" -}}
 {{- $driver := printf "%s-ingest" (include "fairlead.fullname" .) }}
 {{- $executors := .Values.ingest.spark.executors }}
@@ -132,7 +132,7 @@ tables. */}}
 {{- end }}
 {{- end -}}
 
-{{/* What an executor's Pod is besides what Spark adds: the image, its arguments, memory and cores. */}}
+{{/* The Pod of an executor, without what Spark adds: the image, its arguments, memory and cores. */}}
 {{- define "fairlead.executorTemplate" -}}
 {{- $executors := .Values.ingest.spark.executors }}
 apiVersion: v1
@@ -162,7 +162,7 @@ spec:
       emptyDir: {sizeLimit: 2Gi}
 {{- end -}}
 
-{{/* Where executors run: as the driver, where nothing else is said for them. */}}
+{{/* Where executors run: by default where the driver runs. */}}
 {{- define "fairlead.executorPlacement" -}}
 {{- $own := .Values.ingest.spark.executors }}
 {{- $driver := .Values.ingest }}

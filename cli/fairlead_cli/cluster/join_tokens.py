@@ -29,7 +29,7 @@ PATH = f"{api_group.ROOT}/jointokens"
 EDGE_LABEL = api_group.EDGE_LABEL
 HUB_SECONDS = 10.0
 """How long to wait for a hub to see a new token."""
-LOOK_SECONDS = 0.1
+POLL_SECONDS = 0.1
 AT_ONCE = 32
 """Concurrent requests."""
 NOT_FOUND, CONFLICT = 404, 409
@@ -99,7 +99,7 @@ async def introduced(kube: Kube, id: str, seconds: float) -> HubAddresses | None
             return HubAddresses(url=str(status.get("url") or ""), pins=tuple(map(str, status["pins"])))
         if asyncio.get_running_loop().time() >= until:
             return None
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)
 
 
 async def delete(kube: Kube, id: str) -> bool:

@@ -97,7 +97,7 @@ class Check(msgspec.Struct, frozen=True):
     remedy: str
 
 
-PERMISSION: Final = "run the doctor as the owner of that file, or as root"
+PERMISSION: Final = "run fairlead doctor as the owner of that file, or as root"
 
 
 class _Running:
@@ -114,8 +114,8 @@ class _Running:
         try:
             self._findings = list(self.check.probe())
         except Exception as error:  # noqa: BLE001 - a probe that fails must not hide what the others found
-            said = error.message if isinstance(error, click.ClickException) else errors.described(error)
-            text = f"could not be looked at: {said}"
+            reason = error.message if isinstance(error, click.ClickException) else errors.described(error)
+            text = f"could not be checked: {reason}"
             remedy = PERMISSION if isinstance(error, PermissionError) else self.check.remedy
             self._findings = [problem(self.check.name, text, remedy)]
         self.done.set()
@@ -123,7 +123,7 @@ class _Running:
     def findings(self) -> list[Finding]:
         if self.done.is_set():
             return self._findings
-        text = f"gave no answer within {self.check.seconds:g} s"
+        text = f"did not finish within {self.check.seconds:g} s"
         return [problem(self.check.name, text, self.check.remedy)]
 
 

@@ -42,7 +42,7 @@ def edited(text: str, values: Mapping[str, str]) -> str:
     new = [f"{_line(key, values[key])}\n" for key in missing]
     for place in _places(lines, end):
         result = "".join([*lines[:place], *new, *lines[place:]])
-        if _says(result, wanted):
+        if _parses_to(result, wanted):
             return result
     raise CannotEdit("one of the keys is written in a form that cannot be edited automatically")
 
@@ -64,7 +64,7 @@ def _places(lines: list[str], end: int) -> Iterator[int]:
     yield 0
 
 
-def _says(text: str, wanted: Mapping[str, Any]) -> bool:
+def _parses_to(text: str, wanted: Mapping[str, Any]) -> bool:
     try:
         return tomllib.loads(text) == wanted
     except (ValueError, RecursionError):

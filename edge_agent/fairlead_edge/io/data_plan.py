@@ -143,7 +143,7 @@ class DataPlan:
         """The gate that the pump asks before it sends."""
         return self._gate if self._limits.any else OPEN
 
-    def look(self, in_flight: int) -> None:
+    def update(self, in_flight: int) -> None:
         """Update the gate before the pump decides; ``in_flight``: bytes of unanswered batches."""
         self._in_flight = in_flight
         if self._limits.any:
@@ -184,7 +184,7 @@ class DataPlan:
         self._file.close()
 
     def _read(self) -> None:
-        self._gate.look(now=self._clock(), wall=self._wall(), carried=self.meter.carried().total)
+        self._gate.update(now=self._clock(), wall=self._wall(), carried=self.meter.carried().total)
 
     def _write(self) -> None:
         """Bytes in flight count as carried: the kernel sends them even after this process has ended."""

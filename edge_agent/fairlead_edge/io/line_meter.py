@@ -94,7 +94,7 @@ class LineMeter:
 
     def end(self) -> None:
         """The connection is over; take its final count."""
-        self._look()
+        self._refresh()
         self._past, self._last = self._past.plus(self._last), Carried()
         if self._copy is not None:
             self._copy.close()
@@ -102,10 +102,10 @@ class LineMeter:
 
     def carried(self) -> Carried:
         """The counts since the start."""
-        self._look()
+        self._refresh()
         return self._past.plus(self._last)
 
-    def _look(self) -> None:
+    def _refresh(self) -> None:
         if self._copy is None:
             return
         with contextlib.suppress(OSError):

@@ -186,10 +186,10 @@ class MqttSession:
         return self._level
 
     @property
-    def heard_at(self) -> float:
+    def last_activity_at(self) -> float:
         return self._heard_at
 
-    def heard(self, now: float) -> None:
+    def record_activity(self, now: float) -> None:
         """The connection was not read, so silence does not count."""
         self._heard_at = max(self._heard_at, now)
 

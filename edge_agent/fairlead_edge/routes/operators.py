@@ -144,7 +144,7 @@ def body(path: str, escaped: bool) -> Run:
     name = None if escaped or "[" in path else f"{BODY_PREFIX}{path}".lower()
     key = f"{{{path}" if escaped else path
 
-    def look(message: RoutedMessage) -> Any:
+    def read(message: RoutedMessage) -> Any:
         if name in message.properties:
             text = message.properties[name]
             return UNDEFINED if text is None else text
@@ -157,7 +157,7 @@ def body(path: str, escaped: bool) -> Run:
         found = message.found
         if key in found:
             return found[key]
-        value = found[key] = look(message)
+        value = found[key] = read(message)
         return value
 
     return run

@@ -58,7 +58,7 @@ class ReceiptsHttp:
             status, body, _ = _refuse(429, "busy", f"{REQUESTS_MAX} requests are already being answered")
             return status, body, {"Retry-After": str(RETRY_SECONDS)}
         try:
-            found = self._look(name, node, wait, days)
+            found = self._find(name, node, wait, days)
         except (FairleadError, OSError, DeltaError) as error:
             status, body, _ = _refuse(503, "table_away", errors.explain(str(error))[1])
             return status, body, {"Retry-After": str(RETRY_SECONDS)}
@@ -68,7 +68,7 @@ class ReceiptsHttp:
             return 404, msgspec.json.encode({"found": False}), {}
         return 200, msgspec.json.encode({"found": True, **found}), {}
 
-    def _look(self, name: str, node: str | None, wait: float, days: int) -> dict[str, Any] | None:
+    def _find(self, name: str, node: str | None, wait: float, days: int) -> dict[str, Any] | None:
         since = (datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=days)).date()
         searches = [
             (pipeline, TableReceipts(table_format, table, name, node, since))

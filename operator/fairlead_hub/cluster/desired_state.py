@@ -38,7 +38,7 @@ class ClusterView(Protocol):
         """Why it is not known yet what the node should hold; empty if it is known."""
 
 
-def _nothing(node: str, routes: str) -> Collection[str]:
+def _none_unwritten(node: str, routes: str) -> Collection[str]:
     """No grant is ever missing (for the command line, which only reads)."""
     return ()
 
@@ -54,7 +54,7 @@ class DesiredState:
         self,
         object_cache: ObjectCache,
         placement: Placement,
-        unwritten_topics: Callable[[str, str], Collection[str]] = _nothing,
+        unwritten_topics: Callable[[str, str], Collection[str]] = _none_unwritten,
     ) -> None:
         self.object_cache = object_cache
         self.placement = placement

@@ -194,7 +194,7 @@ PROBLEMS = frozenset(
     ["object.parked", "routes.refused", "queue.stalled", "messages.refused", "node.deletion_guard", "node.replaced"]
 )
 """Types that people should look at."""
-TOLD = ("reason", "message", "agentVersion", "objectsHeld", "fence", "count", "retries", "errorsTotal")
+DETAIL_FIELDS = ("reason", "message", "agentVersion", "objectsHeld", "fence", "count", "retries", "errorsTotal")
 """Fields of an event's data that a line shows, in this order."""
 
 
@@ -231,7 +231,7 @@ class EventLog:
                 event.type,
                 event.node,
                 event.subject,
-                _told(event.data),
+                _details(event.data),
                 event.type in PROBLEMS,
             )
             self._lines.appendleft(line)
@@ -247,11 +247,11 @@ class EventLog:
         return new
 
 
-def _told(data: dict[str, Any]) -> str:
-    found = [(key, data[key]) for key in TOLD if data.get(key) not in (None, "")]
+def _details(data: dict[str, Any]) -> str:
+    found = [(key, data[key]) for key in DETAIL_FIELDS if data.get(key) not in (None, "")]
     if "priority" in data:  # then it also stands for the reason
         found = [("priority", data["priority"]), *((key, value) for key, value in found if key != "reason")]
-    told = [(key, value) for key, value in found if (key, value) != ("count", 1)]
+    details = [(key, value) for key, value in found if (key, value) != ("count", 1)]
     return ", ".join(
-        str(value) if key in ("reason", "message") else f"{_CALLED.get(key, key)} {value}" for key, value in told
+        str(value) if key in ("reason", "message") else f"{_CALLED.get(key, key)} {value}" for key, value in details
     )

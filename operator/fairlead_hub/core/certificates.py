@@ -194,7 +194,7 @@ class Certificates:
         self._open.touch(session)
         return True
 
-    def believed(self) -> Counter[str]:
+    def trust_counts(self) -> Counter[str]:
         """Connected nodes by the authorities they trust.
 
         An old authority may be removed when all hold the newest bundle.

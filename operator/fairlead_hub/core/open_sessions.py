@@ -14,7 +14,7 @@ from fairlead_hub.delivery.work_queue import Timers
 from fairlead_hub.session_ref import SessionRef
 
 
-def _nothing() -> None:
+def _no_subscriber() -> None:
     """Used until the shell subscribes."""
 
 
@@ -29,8 +29,8 @@ class OpenSessions:
         self._by_number: dict[int, NodeSession] = {}
         """Every session whose connection is open."""
         self._timers: Timers[int] = Timers()
-        self._notify: Callable[[], None] = _nothing
-        self._at_once: Callable[[], None] = _nothing
+        self._notify: Callable[[], None] = _no_subscriber
+        self._at_once: Callable[[], None] = _no_subscriber
         self._notified = False
         self._touched: set[NodeSession] = set()
         self._to_compare: set[str] = set()

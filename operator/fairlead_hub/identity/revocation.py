@@ -46,11 +46,11 @@ class Revocation(msgspec.Struct, frozen=True, kw_only=True):
         """The message for the node, for its EdgeNode and for events."""
         mistaken = MISTAKEN.format(node=node)
         if self.before == FOR_EVER:
-            return f"every certificate of {node} is revoked{self._said}; {mistaken}"
-        return f"certificates of {node} from before {self.before} are revoked{self._said}; {REMEDY}; {mistaken}"
+            return f"every certificate of {node} is revoked{self._reason_text}; {mistaken}"
+        return f"certificates of {node} from before {self.before} are revoked{self._reason_text}; {REMEDY}; {mistaken}"
 
     @property
-    def _said(self) -> str:
+    def _reason_text(self) -> str:
         return f" ({self.reason})" if self.reason else ""
 
 

@@ -70,7 +70,7 @@ class NodeQueue:
 
     # ---- what comes ----
 
-    def came(self, found: WaitingInput) -> bool:
+    def add(self, found: WaitingInput) -> bool:
         """Add the next message of the topic.  Returns False if it already waits: it was sent twice under one key."""
         if found.id in self._waiting:
             return False

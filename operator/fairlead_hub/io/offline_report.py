@@ -64,7 +64,7 @@ async def nodes(kube: Kube, selector: str = "") -> list[dict[str, Any]]:
                 "expires": (said.get("identity") or {}).get("expires") or "",
                 "obeyedFence": said.get("obeyedFence"),
                 "deletionGuard": said.get("deletionGuard"),
-                "rules": _said_of_rules(said),
+                "rules": _rules_message(said),
                 "toTable": to_table.rows_in(said),
             }
         )
@@ -138,7 +138,7 @@ async def explain(kube: Kube, node: str, asked: str, namespace: str, name: str) 
     return found
 
 
-def _said_of_rules(said: dict[str, Any]) -> str:
+def _rules_message(said: dict[str, Any]) -> str:
     """Which rules that concern the node are unreadable."""
     conditions = said.get("conditions") or ()
     return next((str(each.get("message", "")) for each in conditions if each.get("type") == "RulesReadable"), "")

@@ -248,7 +248,7 @@ def decides_the_same_but_times(status: dict[str, Any], observed: dict[str, Any])
     )
 
 
-def comes_or_goes(status: dict[str, Any], observed: dict[str, Any]) -> bool:
+def connection_only(status: dict[str, Any], observed: dict[str, Any]) -> bool:
     """Whether only fields differ that change while a node connects or disconnects, and none that needs a person."""
     defaults: dict[str, Any] = {"objectsParked": 0, "paused": ""}
     granted = observed.get("grantedTopics")

@@ -299,7 +299,7 @@ class NodeStatus:
         self, node: str, session: NodeSession | None, status: status_cache.Status, said: status_cache.Status
     ) -> debounce.Change:
         """The kind of change, as far as it determines when it is written."""
-        if not edge_node.comes_or_goes(status, said):
+        if not edge_node.connection_only(status, said):
             return "urgent"
         if bool(said.get("connected")) == status["connected"]:
             return "times" if edge_node.decides_the_same_but_times(status, said) else "counts"

@@ -65,7 +65,7 @@ class ObjectSyncRecords:
         get one: otherwise a node could cause records for objects that never existed.
         """
         _, _, namespace, name = identity(path, self._kinds)
-        said = self._said(_name(node, namespace, uid), absurd=True)
+        said = self._latest(_name(node, namespace, uid), absurd=True)
         return said is not None and said.object_name == name
 
     # ---- delivery events -------------------------------------------------------------------------
@@ -169,7 +169,7 @@ class ObjectSyncRecords:
             names.add(name := _name(session.node, namespace, held.uid))
             if live is None and not self.is_placed(session.node, held.path, held.uid):
                 continue
-            before = self._said(name)
+            before = self._latest(name)
             decision = object_sync.record_of_held(before, held, live)
             if decision is not None:
                 version, wanted_version, state = decision
@@ -180,7 +180,7 @@ class ObjectSyncRecords:
         for name in self._cache.of_node(session.node):
             if name[0] not in COLLECTIONS or name in names:
                 continue
-            there = self._said(name, absurd=True)
+            there = self._latest(name, absurd=True)
             if there is not None and there.uid not in held_uids:
                 live = wanted_by_uid.get(there.uid)
                 if live is None:
@@ -208,9 +208,9 @@ class ObjectSyncRecords:
 
     def last_record(self, node: str, namespace: str, uid: str) -> Record | None:
         """The record that is written, or about to be; None if there is none, or it is about to be removed."""
-        return self._said(_name(node, namespace, uid))
+        return self._latest(_name(node, namespace, uid))
 
-    def _said(self, name: status_cache.Name, *, absurd: bool = False) -> Record | None:
+    def _latest(self, name: status_cache.Name, *, absurd: bool = False) -> Record | None:
         pending = self._cache.pending(name)
         if pending is not None:
             return pending.record if isinstance(pending, RecordDocument) else None

@@ -313,10 +313,10 @@ class StatusCache:
         heard = self._meanwhile.pop(name, None)
         self._dirty.setdefault(name, wanted)
         if heard is not None:
-            self._heard_of_failed(wanted, *heard)
+            self._apply_observed(wanted, *heard)
         return bool(refused) and self.refusals.refused(name, refused, now)
 
-    def _heard_of_failed(self, wanted: Wanted, version: str, read: Callable[[], Observed] | None) -> None:
+    def _apply_observed(self, wanted: Wanted, version: str, read: Callable[[], Observed] | None) -> None:
         """Apply what the watch reported meanwhile; our write may have arrived, with only its answer lost."""
         name = wanted.name
         if read is None:

@@ -99,7 +99,7 @@ def test_the_doctor_greets_the_real_hub(hub: HubProcess, tmp_path: Path) -> None
         return found
 
     wait_until("edge-1 is known", lambda: link("edge-1")["level"] == "ok", seconds=120, describe=hub.tail)
-    assert "welcomes this node" in link("edge-1")["message"]
+    assert "accepts this node" in link("edge-1")["message"]
     refused = link("edge-9")
     assert refused["check"] == "link.hello" and "(node_unknown)" in refused["message"]
     assert refused["remedy"].startswith("kubectl label node")

@@ -42,7 +42,7 @@ def test_a_problem_is_exit_1_with_its_remedy(tmp_path: Path) -> None:
     [at] = [number for number, line in enumerate(shown.output.splitlines()) if line.startswith("PROBLEM  link.tcp ")]
     assert "Connection refused" in shown.output.splitlines()[at]
     assert shown.output.splitlines()[at + 1].endswith(
-        "-> is the hub running, and does a firewall let this port through?"
+        "-> check that the hub is running and that no firewall blocks this port"
     )
     assert shown.output.splitlines()[-1].endswith(" 1 problem")
 
@@ -64,7 +64,7 @@ def test_a_running_agent_is_not_disturbed(tmp_path: Path) -> None:
         shown = CliRunner().invoke(build(), ["doctor", "--edge", "--config", str(config), "-o", "json"])
         found = {each["check"]: each for each in json.loads(shown.output)["items"]}
         assert shown.exit_code == 1 and found["store.objects"]["level"] == found["store.outbox"]["level"] == "ok"
-        assert "runs and has no session with the hub" in found["agent"]["message"]
+        assert "is running without a session with the hub" in found["agent"]["message"]
         assert agent.get("/v1/status")[1]["storeEpoch"] == before
     finally:
         agent.kill()

@@ -22,7 +22,7 @@ def test_a_probe_that_hangs_is_a_finding() -> None:
     found = examination.run(checks, done=ended.append)
     never.set()
     assert [(each.check, each.level) for each in found] == [("disk", "problem"), ("clock", "ok")]
-    assert "gave no answer within 0.05 s" in found[0].message and found[0].remedy == "look at dmesg"
+    assert "did not finish within 0.05 s" in found[0].message and found[0].remedy == "look at dmesg"
     assert ended == ["disk", "clock"]
 
 

@@ -48,7 +48,7 @@ def test_axes_have_names_and_units_and_every_line_a_legend() -> None:
 
 
 @pytest.mark.slow
-def test_a_policy_without_end_is_drawn_to_where_it_can_be_seen() -> None:
+def test_an_endless_policy_is_drawn_up_to_a_limit() -> None:
     long = DeliveryPolicy(maximum_delay_retries=190_000)
     [_, axes] = backoff_picture.draw(CURVES, long).axes
     assert "(the first 60 of 190,011)" in axes.get_title(loc="left")

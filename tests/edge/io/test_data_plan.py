@@ -60,12 +60,12 @@ def test_a_kill_forgets_no_batch_that_left(tmp_path: Path) -> None:
     """What is in flight was written before it left; the kernel may not have counted it when the process ends."""
     clocks = Clocks()
     plan, meter = plan_of(tmp_path, clocks)
-    plan.look(0)
+    plan.update(0)
     meter.up = 100
-    plan.look(0)
+    plan.update(0)
     plan.leaving(700)
     after, _ = plan_of(tmp_path, clocks)  # without ``close``
-    after.look(0)
+    after.update(0)
     assert after.status().used == 800
     assert after.gate.held(5, 100, 0.0) is not None and after.gate.held(5, 99, 0.0) is None
 
@@ -171,5 +171,5 @@ def test_limits_windows_and_the_zone_of_the_day_are_those_of_the_file(tmp_path: 
     plan = open_plan(settings, tmp_path, clock=lambda: 0.0)
     limits = plan.status().limits
     assert (limits.bytes_per_day, limits.bytes_per_second, limits.priorities) == (7, 8, (7,))
-    plan.look(0)
+    plan.update(0)
     assert plan.gate.held(7, 0, 0.0) is None and plan.gate.held(7, 7, 0.0) is not None

@@ -82,7 +82,7 @@ def test_module_cannot_be_another(submission: Submission, reason: str) -> None:
         said("/messages/modules/other", CONNECTIONMODULEID="pump"),
     ],
 )
-def test_program_without_a_token_is_no_module_that_has_one(submission: Submission) -> None:
+def test_a_program_without_a_token_cannot_act_as_a_module_that_has_one(submission: Submission) -> None:
     refused = sign(submission, module="")
     assert isinstance(refused, RefusalReason) and refused.code == FORBIDDEN
     assert "has its own token" in refused.message

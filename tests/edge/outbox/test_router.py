@@ -28,7 +28,7 @@ def module(name: str, **more: Any) -> dict[str, Any]:
     return {"route": f"FROM /messages/* INTO BrokeredEndpoint('/modules/{name}/inputs/in')", **more}
 
 
-def test_a_delivery_says_everything_the_store_needs() -> None:
+def test_a_delivery_contains_everything_the_store_needs() -> None:
     sent = routes(a=up(priority=3, timeToLiveSecs=60, topic="plant/alarms")).route(message(), "/messages")
     assert sent == [
         RouteTarget(

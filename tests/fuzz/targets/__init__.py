@@ -1,4 +1,4 @@
-"""Every parser that faces the network or a peer, by the room it is in.
+"""Every parser of input from the network or a peer, by source root.
 
 link            frames of the link, both ways; upstream batches, status reports; whole sessions
 texts           certificates, trace contexts, paths of objects, headers of browsers

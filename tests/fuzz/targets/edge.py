@@ -46,7 +46,7 @@ def _new_id() -> str:
 
 
 def publish(content: bytes) -> None:
-    """What is stored can be read, is as small as promised, and has one answer for each message."""
+    """Stored messages can be read, are within the limits, and each message has one result."""
     read = publishing.parse(content)
     for author in (ANY_PROGRAM, Author(module="filter", node="edge-1", has_token=lambda name: name == "till")):
         signed = author.sign(read)
@@ -69,7 +69,7 @@ def _can_be_read(entry: Entry) -> None:
 
 
 def body(content: bytes) -> None:
-    """The first line is the name of the body's type."""
+    """The first line names the body's type."""
     kind, _, text = content.partition(b"\n")
     model = {b"ids": bodies.Ids, b"replay": bodies.Replay, b"discard": bodies.Discard}.get(kind, bodies.Ids)
     msgspec.json.decode(text, type=model)
@@ -100,7 +100,7 @@ def selection(content: bytes) -> None:
 
 
 def label_selector(content: bytes) -> None:
-    """Blanks around it, and each of its terms twice, mean the same."""
+    """Surrounding blanks and repeated terms do not change the meaning."""
     text = content.decode(errors="surrogateescape")
     found = selectors.labels(text)
     again = selectors.labels(f"  {text} ")

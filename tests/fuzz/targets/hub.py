@@ -1,4 +1,4 @@
-"""What the API server sends the hub: objects that users wrote, some of them to hurt."""
+"""What the API server sends the hub: objects that users wrote, some of them hostile."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NODE = ServedKind(group="", version="v1", kind="Node", plural="nodes", namespace
 
 
 def listed(text: bytes) -> None:
-    """Each object of a list stands by itself."""
+    """Each object of a list is read independently."""
     found = api_json.page(text)
     promise(bool(found.version), "a list has a version")
     for each in found.items:

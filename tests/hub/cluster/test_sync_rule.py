@@ -101,7 +101,7 @@ def test_a_topic_that_is_none_is_left_out_and_the_others_count(topic):
 
 
 @pytest.mark.parametrize("table", [None, [], "x", ["a"], 3])
-def test_routes_that_are_no_table_are_for_the_edge_to_refuse(table):
+def test_routes_that_are_not_a_table_are_refused_by_the_edge(table):
     """The object goes to its nodes, who say what is wrong with it."""
     found = sync_rule.routes({"metadata": {"name": "r", "uid": "u"}, "spec": {"routes": table}})
     assert found.topics == {"default/telemetry"} and found.route_names == frozenset()

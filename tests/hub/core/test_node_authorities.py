@@ -47,7 +47,7 @@ class Site:
         return [(header, content) for header, content in frames if isinstance(header, message.Authorities)]
 
     def counts(self) -> dict[str, int]:
-        return dict(self.core.hub.certificates.believed())
+        return dict(self.core.hub.certificates.trust_counts())
 
     def pass_time(self, seconds: float) -> None:
         self.core.now += seconds

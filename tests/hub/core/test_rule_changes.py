@@ -8,7 +8,7 @@ from fairlead_hub.cluster import sync_rule
 KIND = CONFIG_MAP.group_kind
 
 
-def test_a_rule_that_cannot_be_read_holds_up_no_other_rule(core):
+def test_an_unreadable_rule_delays_no_other_rule(core):
     """A new one selects nothing; one that was in force keeps what it selected, and rule, nodes and Events say so."""
     core.rule({"apiVersion": "v1", "kind": "Secret"}, name="secrets")
     one, secret = core.put("a"), core.put("s", SECRET)

@@ -27,7 +27,7 @@ def test_a_node_is_told_what_it_does_not_hold(core: Core) -> None:
     assert told(core.connect(status_rules="older")) == [digest]
 
 
-def test_an_older_agent_is_told_nothing(core: Core) -> None:
+def test_an_older_agent_receives_no_rules(core: Core) -> None:
     assert told(core.connect()) == []
 
 

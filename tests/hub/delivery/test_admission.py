@@ -41,7 +41,7 @@ def test_the_others_hear_why_and_when_to_come_back(changed, code, words):
 @pytest.mark.parametrize(
     ("fence", "words"), [(2, "has obeyed hub 3, this is 2"), (3, ""), (4, "")]
 )  # fmt: skip
-def test_a_node_that_has_obeyed_a_higher_number_is_told_ours(fence, words):
+def test_a_node_that_obeyed_a_higher_number_receives_ours(fence, words):
     """And comes back rarely enough for a metered line."""
     found = admission.stale(HELLO, fence, approved=False)
     assert (found is None) == (not words)

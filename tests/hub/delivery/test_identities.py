@@ -382,7 +382,7 @@ def test_many_authorities_are_few_labels():
     assert len(found) <= 17 and found.total() == 100
 
 
-async def test_a_held_certificate_is_no_witness_of_a_fencing_number():
+async def test_a_held_certificate_does_not_count_for_a_fencing_number():
     """It hears that it is held, not that its number is higher than ours."""
     core = Core("edge-1")
     session(core)

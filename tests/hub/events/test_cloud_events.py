@@ -151,7 +151,7 @@ def test_refused_messages_are_reported_at_once_and_then_counted(core):
     assert taken(core) == []
 
 
-def test_a_queue_that_stands_still_is_reported_at_once_and_then_counted(core):
+def test_a_stalled_queue_is_reported_at_once_and_then_counted(core):
     """The node says it with each account; the topic has it once a minute, EdgeNode the reason."""
     edge = core.opened()
     queue = message.QueueStatus(

@@ -14,7 +14,7 @@ def put(queue: NodeQueue, number: int, *, place: str = "a", expires: float = 100
     found = WaitingInput(
         id=f"{number:032x}", position=queue.read_upto, before=before, place=("m", place), expires=expires, size=size
     )
-    queue.came(found)
+    queue.add(found)
     return found
 
 
@@ -97,7 +97,7 @@ def test_the_same_id_waits_once() -> None:
     """Sent twice under one key."""
     queue = NodeQueue()
     first = put(queue, 1)
-    assert not queue.came(first) and len(queue) == 1
+    assert not queue.add(first) and len(queue) == 1
 
 
 def test_whatever_happens_order_holds_and_nothing_is_passed() -> None:

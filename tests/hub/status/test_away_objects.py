@@ -324,7 +324,7 @@ async def test_what_no_rule_selects_stays_as_it_is_held_while_it_is_paused(core)
     assert said(core, one) == ("Synced", "1", "1") and core.status(one)["reason"] == "Paused"
 
 
-async def test_what_will_be_deleted_says_so_after_a_start_of_the_hub(core):
+async def test_objects_to_be_deleted_are_shown_after_a_start_of_the_hub(core):
     """The only rule of its kind is gone, so that no hub that starts asks discovery for the kind."""
     one = core.put("a", version="1")
     await away(core)

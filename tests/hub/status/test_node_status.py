@@ -113,7 +113,7 @@ async def test_at_the_end_nothing_waits(core):
     assert edge_node(core) is None or edge_node(core)["connected"] is False
 
 
-async def test_what_an_edge_says_of_itself_is_in_its_edge_node(core):
+async def test_the_reports_of_an_edge_are_in_its_edge_node(core):
     """Queues by priority, dead letters, bytes."""
     edge = core.opened()
     queue = message.QueueStatus(endpoint="iothub", priority=0, length=3, bytes=99, oldest_age_seconds=4.5)

@@ -1,1 +1,1 @@
-"""Agents: the program, its local API, its outbox and its line up; routes by the thousand."""
+"""Agents: the program, its local API, its outbox and its upstream link; thousands of routes."""

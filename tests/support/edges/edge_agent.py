@@ -1,4 +1,4 @@
-"""A real edge agent as a process: started from the installed program, asked over HTTP, killed at will."""
+"""A real edge agent as a process: the installed program, queried over HTTP, killed when a test wants it."""
 
 from __future__ import annotations
 
@@ -93,6 +93,6 @@ class EdgeAgent:
             return status, text.decode()
 
     def events(self) -> list[dict[str, Any]]:
-        """What it logged."""
+        """The log events it wrote."""
         lines = self.log.read_text().splitlines() if self.log.exists() else []
         return [json.loads(line) for line in lines if line.startswith("{")]

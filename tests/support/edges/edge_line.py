@@ -1,10 +1,10 @@
-"""The real edge program with a hub of ours at the other end of its link, for fault tests and benchmarks.
+"""The real edge program with a test hub at the other end of its link, for fault tests and benchmarks.
 
     with CountingHub() as hub, EdgeProgram(folder, hub.port) as edge:
         edge.publish([...]);  hub.wait_for(n);  edge.kill();  edge.start()
 
 The hub runs in a thread of the calling process.  It gives every new session the EdgeRoutes object, and keeps what it
-acknowledged by (epoch, stream, sequence), as the topic does; what comes again is counted, not kept twice.
+acknowledged by (epoch, stream, sequence), as the topic does; duplicates are counted, not kept.
 """
 
 from __future__ import annotations
@@ -109,19 +109,19 @@ class CountingHub:
         self._cut.clear()
 
     def change_routes(self, routes: dict[str, Any]) -> None:
-        """Of every session from now on, and those that are open end."""
+        """Give these routes to new sessions, and end the open ones."""
         self._routes = edge_routes(routes)
         self._routes_version += 1
         self.cut()
         self.mend()
 
     def messages(self) -> list[message.UpstreamMessage]:
-        """What was taken until now: a copy, since more may be taken while it is read."""
+        """A copy of the messages received so far; more may arrive while it is read."""
         with self._changed:
             return list(self.stored.values())
 
     def wait_for(self, count: int, seconds: float = 120.0) -> None:
-        """Until so many different messages were taken."""
+        """Wait until so many different messages were received."""
         with self._changed:
             if not self._changed.wait_for(lambda: len(self.stored) >= count, seconds):
                 raise AssertionError(f"{len(self.stored)} of {count} messages within {seconds:g} s")
@@ -275,7 +275,7 @@ class EdgeProgram:
         return self.start()
 
     def drained(self) -> bool:
-        """Nothing waits in any queue."""
+        """Whether all queues are empty."""
         return not any(queue["length"] for queue in self.status()["queues"])
 
     def get(self, path: str) -> bytes:
@@ -296,7 +296,7 @@ class EdgeProgram:
             return [result["id"] for result in json.loads(response.read())["results"]]
 
     def await_routes(self) -> None:
-        """Until the EdgeRoutes object has arrived."""
+        """Wait until the EdgeRoutes object has arrived."""
 
         def accepts() -> bool:
             request = b'{"messages":[{"source":"/messages/modules/m","body":0}]}'

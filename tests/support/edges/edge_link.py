@@ -1,4 +1,4 @@
-"""A link of the edge under test, in this process, against a hub that does what the test says."""
+"""A link of the edge under test, in this process, connected to a hub that the test controls."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def linked() -> AsyncIterator[tuple[HubServer, Link]]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Let the loop run until it is so."""
+    """Let the loop run until the condition is true."""
     async with asyncio.timeout(WAIT_SECONDS):
         while not condition():  # noqa: ASYNC110 - what is waited for has no event of its own
             await asyncio.sleep(0.005)

@@ -1,4 +1,4 @@
-"""An HTTP endpoint for tests: remembers what was posted, and answers as the test says."""
+"""An HTTP endpoint for tests: records what was posted, and answers as the test says."""
 
 from __future__ import annotations
 

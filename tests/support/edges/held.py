@@ -11,7 +11,7 @@ from fairlead_wire.objects import digest, resource
 
 
 def put(document: dict[str, Any], plural: str = "configmaps", *, version: str = "100") -> Put:
-    """What a store is asked to hold."""
+    """The request to store an object."""
     metadata, api = document["metadata"], document["apiVersion"]
     root = f"apis/{api}" if "/" in api else f"api/{api}"
     inside = f"/namespaces/{metadata['namespace']}" if metadata.get("namespace") else ""
@@ -28,7 +28,7 @@ def put(document: dict[str, Any], plural: str = "configmaps", *, version: str = 
 def held(
     document: dict[str, Any], plural: str = "configmaps", *, local_version: int = 1, at: float = 0.0
 ) -> HeldObject:
-    """The same once it is held."""
+    """The object as the store holds it."""
     return hold(put(document, plural), local_version=local_version, now=at)
 
 

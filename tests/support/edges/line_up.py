@@ -1,4 +1,4 @@
-"""The way up with real parts: the agent's program, a line of any kind, the hub's server, the messaging service.
+"""The path upstream with real parts: the agent, a link of any kind, the hub's server, the messaging service.
 
 async with line_up(tmp_path, routes={...}) as up:
     await up.publish("alarms", 1)
@@ -122,5 +122,5 @@ async def line_up(
 
 
 def route(kind: str, **fields: Any) -> dict[str, Any]:
-    """Messages of this kind go up."""
+    """A route that sends messages of this kind upstream."""
     return {"route": f"FROM /messages/* WHERE kind = '{kind}' INTO $upstream", **fields}

@@ -1,4 +1,4 @@
-"""The packets a client sends, as bytes, and those it reads: written apart from the agent's own codec."""
+"""MQTT packets as bytes, written and read without the agent's own codec."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ BYE = b"\xe0\x00"
 
 
 class Read(NamedTuple):
-    """A packet as it came."""
+    """A packet that was received."""
 
     kind: int
     flags: int
@@ -102,7 +102,7 @@ class Read(NamedTuple):
 
 
 def split(content: bytes) -> tuple[list[Read], bytes]:
-    """The whole packets in front, and what is left."""
+    """The complete packets at the start, and the remaining bytes."""
     found: list[Read] = []
     while len(content) >= 2:
         at, length, shift = 1, 0, 0

@@ -1,4 +1,4 @@
-"""The tables of an outbox in memory, and the jobs that fill and empty them, with what most tests leave as it is."""
+"""The tables of an outbox in memory, and the jobs that fill and empty them, with defaults that suit most tests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def tables() -> apsw.Connection:
 def append(
     connection: apsw.Connection, *entries: Entry, idempotency: IdempotencyKey | None = None, now: float = 0
 ) -> bytes | None:
-    """Accept these."""
+    """Store these messages as accepted."""
     return append_job.append_once(connection, entries, epoch=1, now=now, max_bytes=10**9, idempotency=idempotency)
 
 
@@ -37,7 +37,7 @@ def settle(
     refused: tuple[Refusal, ...] = (),
     departures: Sequence[Departure] = (),
 ) -> list[Damage]:
-    """The hub answered."""
+    """Apply the hub's response."""
     return settlement.settle(
         connection,
         queue,

@@ -1,4 +1,4 @@
-"""EdgeRoutes specs by the thousand, good ones and ones that are wrong in one or two places, the same for one seed."""
+"""Thousands of EdgeRoutes specs, valid ones and ones with one or two mistakes; a seed always gives the same ones."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BAD_TOPICS = ("alarms", "a/b/c", "/a", "a/", "a b/c", "system/events", "a/b\n", 
 
 
 def specs(seed: int, count: int) -> Iterator[dict[str, Any]]:
-    """Seven in ten are right; the others are wrong somewhere, mostly in one place."""
+    """Seven in ten are valid; the others have a mistake, mostly one."""
     random = Random(seed)
     for _ in range(count):
         yield _spec(random, 0.0 if random.random() < 0.7 else 0.12)

@@ -1,4 +1,4 @@
-"""Short words for tests of the route language."""
+"""Shortcuts for tests of the route language."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def message(
     system: Mapping[str, str | None] | None = None,
     body: Any = None,
 ) -> RoutedMessage:
-    """A message; a body that is no text is serialised, and readable unless `system` says otherwise."""
+    """A message; a body that is not text is serialised, and readable unless `system` says otherwise."""
     raw = body if isinstance(body, str | bytes) else json.dumps(body).encode()
     return RoutedMessage(properties or {}, JSON_BODY if system is None else system, raw)
 
@@ -31,7 +31,7 @@ def value(condition: str, of: RoutedMessage | None = None, *, source: str = "/me
 
 
 def mistakes(condition: str, *, source: str = "/messages") -> list[CompileError]:
-    """What is wrong with it; empty when it compiles."""
+    """The mistakes in a route; empty if it compiles."""
     try:
         compile_condition(condition, source)
     except Invalid as invalid:

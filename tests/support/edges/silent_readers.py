@@ -1,4 +1,4 @@
-"""Clients of a node's local API that ask for much and read nothing, and a collection that is worth it."""
+"""Clients of a node's local API that request a large collection and do not read the response."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ASKED = (
 
 
 async def fill(folder: Path, size: int, *, node: str = "edge-1") -> int:
-    """Have the agent of this folder hold ConfigMaps of ``size`` bytes together; returns how many.  It must not run."""
+    """Put ConfigMaps of ``size`` bytes in total into the store of this folder, unused by an agent; returns how many."""
     store = _opened(folder, node, 4 * size)
     try:
         writes = [
@@ -41,7 +41,7 @@ def _opened(folder: Path, node: str, bytes_max: int) -> SqliteMetastore:
 
 @contextlib.contextmanager
 def silent_readers(port: int, count: int) -> Iterator[list[socket.socket]]:
-    """So many open requests, each with the smallest buffer there is."""
+    """This many open requests, each with the smallest possible receive buffer."""
     with contextlib.ExitStack() as stack:
         opened = []
         for number in range(count):

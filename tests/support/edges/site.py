@@ -1,4 +1,4 @@
-"""A cluster with hub, messaging and authorities of its own, and a device with an agent and a settings file."""
+"""A separate cluster with hub, messaging and authorities, and a device with an agent and a settings file."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ RULE: dict[str, Any] = {
 
 
 class Site:
-    """A cluster of its own with all that belongs to it."""
+    """A separate cluster with everything that belongs to it."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
@@ -86,7 +86,7 @@ class Site:
         return token.text
 
     def numbers(self) -> list[int]:
-        """Of the messages in the topic, in its order."""
+        """The numbers of the messages in the topic, in order."""
         found: list[int] = []
         start: str | None = None
         namespace, name = TOPIC.split("/")
@@ -137,7 +137,7 @@ class Device(EdgeAgent):
 
 
 class Producer:
-    """Publishes 0, 1, 2 … until it is stopped; each until it was accepted."""
+    """Publishes 0, 1, 2 … until it is stopped; retries each until it is accepted."""
 
     def __init__(self, device: Device) -> None:
         self._device = device

@@ -1,4 +1,4 @@
-"""A hub at the other end of the pump's link, as far as upstream batches go, and a router that needs no manifest."""
+"""A hub at the other end of the pump's link that handles only upstream batches, and a router without a manifest."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class PropertyRouter:
 
 
 class FakeHub:
-    """An ``UpstreamLink``: takes batches, remembers what it acknowledged, can be cut, and answers as the test says."""
+    """An ``UpstreamLink``: takes batches, records what it acknowledged, can be cut, and answers as the test says."""
 
     def __init__(self, *, window: int = 8) -> None:
         self._window = window
@@ -170,7 +170,7 @@ def open_upstream(
     spans: Spans | None = None,
     modules_have_tokens: bool = False,
 ) -> UpstreamService:
-    """An edge's line up with ``PropertyRouter``; run it with ``asyncio.create_task(upstream.run())``."""
+    """An edge's upstream link with ``PropertyRouter``; run it with ``asyncio.create_task(upstream.run())``."""
     upstream = UpstreamService(
         outbox=SqliteOutbox(path, epoch=epoch, max_bytes=max_bytes),
         node="edge-1",
@@ -188,7 +188,7 @@ def open_upstream(
 
 @contextlib.asynccontextmanager
 async def running_upstream(path: Path, hub: FakeHub, **more: Any) -> AsyncIterator[UpstreamService]:
-    """The same, running; closed at the end."""
+    """The same, running; it is closed at the end."""
     upstream = open_upstream(path, hub, **more)
     task = asyncio.create_task(upstream.run())
     try:

@@ -1,1 +1,1 @@
-"""Hubs: the core in memory, the program, one that a test speaks for, one of a release."""
+"""Hubs: the core in memory, the real program, one that a test controls, and one of a release."""

@@ -1,4 +1,4 @@
-"""The console over a hub's core in memory, and a fleet in every state a node may be in.
+"""The console of an in-memory hub, and nodes in every possible state.
 
 async with serving(core) as served: … served.url
 """
@@ -40,7 +40,7 @@ PLACES = ("berlin", "bremen", "dresden", "essen", "hamburg", "koeln", "leipzig",
 
 
 def surveyed(core: Core, health: WatchHealth | None = None) -> tuple[snapshot.ConsoleSnapshot, int]:
-    """A whole survey, and in how many slices it was made."""
+    """A complete survey, and its number of slices."""
     survey, slices = snapshot.survey(core.hub.view, health or WatchHealth({"nodes"}), core.now), 0
     while True:
         try:
@@ -51,14 +51,14 @@ def surveyed(core: Core, health: WatchHealth | None = None) -> tuple[snapshot.Co
 
 
 class Served:
-    """A console on loopback; ``now`` of the core is moved by hand."""
+    """A console on loopback; the test moves ``now`` of the core."""
 
     def __init__(self, core: Core, console: Console, health: http.HubHealth, port: int) -> None:
         self.core, self.console, self.health, self.port = core, console, health, port
         self.url = f"http://127.0.0.1:{port}"
 
     def happened(self) -> None:
-        """What the core reports is passed on, as the hub's loop does."""
+        """Pass on what the core reports, as the hub's loop does."""
         self.console.publish(self.core.take_cloud_events())
 
 
@@ -86,7 +86,7 @@ async def serving(
 
 
 def traced(nodes: Sequence[str]) -> SpanRing:
-    """The spans of one change on its way to these nodes; the first of them had no room."""
+    """The spans of one change on its way to these nodes; the first node's window was full."""
     ring = SpanRing()
     spans = Spans(
         ring.around(KeptSpans()), Sampler(ratio=1.0, ceiling_per_second=1000.0, uniform=lambda: 0.5), lambda: 0.0
@@ -172,7 +172,7 @@ def _queues(edge: Edge, at: int) -> None:
 
 
 async def until(condition: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
-    """Polled, so that a busy machine makes it later and not wrong."""
+    """Poll, so that the test also passes on a busy machine."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.02)

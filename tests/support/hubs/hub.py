@@ -132,5 +132,5 @@ async def fleet(hub: HubProcess, *names: str, **options: Any) -> AsyncIterator[d
 async def until(
     what: str, condition: Callable[[], Any], *, seconds: float = 120.0, describe: Callable[[], str] = lambda: ""
 ) -> Any:
-    """``wait_until`` for tests whose nodes run in the same loop: the condition is asked in a thread."""
+    """``wait_until`` for tests whose nodes run in the same loop: the condition is evaluated in a thread."""
     return await asyncio.to_thread(wait_until, what, condition, seconds=seconds, describe=describe)

@@ -1,4 +1,4 @@
-"""The hub's core in memory: a cluster that is listed, edges that answer, and the API server's twin behind the book.
+"""The hub's core in memory, with a listed cluster, edges that respond, and an in-memory API server for its status.
 
 core = Core("edge-1")
 core.rule(CONFIG_MAPS); core.put("a")
@@ -41,7 +41,7 @@ FENCE = 3
 
 
 class Edge:
-    """One open session, answered as a node would; it holds what it acknowledged."""
+    """One open session that responds as a node would; it holds what it acknowledged."""
 
     def __init__(self, core: Core, ref: SessionRef, held: dict[str, LiveObject]) -> None:
         session = core.hub.open_sessions.find(ref)
@@ -49,7 +49,7 @@ class Edge:
         self.core, self.ref, self.session, self.held = core, ref, session, held
 
     def sent(self) -> list[Any]:
-        """Objects sent since the last call; comparisons are answered on the way, keepalives passed over."""
+        """Objects sent since the last call; comparisons are answered meanwhile, and keepalives are skipped."""
         found: list[Any] = []
         while frames := self._frames():
             for header, _ in frames:
@@ -73,7 +73,7 @@ class Edge:
         return self.core.frames(self.ref)
 
     def receive(self, header: message.FromEdge, content: bytes = b"") -> Any:
-        """Returned is what a service of the shell has to answer."""
+        """Returns what a service outside the core must answer."""
         return self.core.hub.sessions.receive(self.ref, header, content, self.core.now)
 
     def say(self, header: message.FromEdge, content: bytes = b"") -> None:
@@ -96,7 +96,7 @@ class Edge:
 
 
 class Core:
-    """A hub whose watches are all in (unless ``listed=False``); ``now`` is moved by hand."""
+    """A hub whose watches are all listed (unless ``listed=False``); the test moves ``now``."""
 
     def __init__(self, *nodes: str, listed: bool = True, delivery: DeliverySettings = QUICK, **settings: Any) -> None:
         self.hub = Hub(
@@ -124,7 +124,7 @@ class Core:
             self.list_all()
 
     def list_all(self) -> None:
-        """Everything the hub waits for at its start is there."""
+        """List everything that the hub waits for at its start."""
         for name in INPUTS:
             self.hub.cluster.input_synced(name)
         for kind in KINDS:
@@ -134,9 +134,9 @@ class Core:
         self.settle()
 
     def settle(self) -> bool:
-        """The shell takes what is ready, but documents and Kubernetes Events, for which it has no time now.
+        """Take what is ready, except documents and Kubernetes Events.
 
-        True: there were frames, or there is more by now.
+        True: there were frames, or there is more now.
         """
         if self.has_shell:
             return False
@@ -144,7 +144,7 @@ class Core:
         return bool(ready.sessions) or (ready.next_turn is not None and ready.next_turn <= self.now)
 
     def frames(self, ref: SessionRef) -> list[Frame]:
-        """Everything that is ready for this session, as a connection with room takes it."""
+        """All frames that are ready for this session, as a connection with free buffers would take them."""
         while self.settle():
             pass
         frames = [frame for output in self._outputs if output.session is ref for frame in output.frames]
@@ -179,7 +179,7 @@ class Core:
         return self
 
     def annotate(self, node: str, **annotations: str) -> None:
-        """The watch brings its EdgeNode with these annotations of ours, and the status that was written last."""
+        """The watch reports its EdgeNode with these annotations and the status that was written last."""
         there = self.api.documents.get((EDGE_NODES, "", node))
         if there is None:
             there = status_cache.Observed(version="", generation=1, status={}, head={})
@@ -200,40 +200,40 @@ class Core:
         return message.Hello(bits=0, held=len(held), root=sums.root, **fields)
 
     def connect(self, node: str = "edge-1", *held: LiveObject, **more: Any) -> Edge:
-        """An edge that holds these and says hello; it must be accepted."""
+        """Connect an edge that holds these objects; it must be accepted."""
         session = self.hub.sessions.open(node, self.hello(node, *held, **more), self.now)
         assert isinstance(session, SessionRef), session
         return Edge(self, session, {one.key: one for one in held})
 
     def opened(self, node: str = "edge-1", *held: LiveObject, **more: Any) -> Edge:
-        """Connected, compared, and everything sent that was to be sent; nothing is acknowledged yet."""
+        """Connect and compare, and send everything; nothing is acknowledged yet."""
         edge = self.connect(node, *held, **more)
         edge.sent()
         return edge
 
     def served(self, node: str = "edge-1", *held: LiveObject, **more: Any) -> Edge:
-        """The same, and everything acknowledged."""
+        """The same, and acknowledge everything."""
         edge = self.connect(node, *held, **more)
         edge.ack(*edge.sent())
         return edge
 
     def refused(self, node: str, **more: Any) -> message.Refuse:
-        """The same, where it must be refused."""
+        """Connect an edge that must be refused."""
         outcome = self.hub.sessions.open(node, self.hello(node, **more), self.now)
         assert isinstance(outcome, message.Refuse), outcome
         return outcome
 
     async def report(self) -> None:
-        """Write everything now, as a hub that stops."""
+        """Write everything now, as a stopping hub does."""
         self.hub.report(self.now, last=True)
         await self.flush()
 
     async def flush(self) -> None:
-        """Write what the status cache has into the twin."""
+        """Write the status cache to the in-memory API server."""
         await self._writer.write(self.take_ready(kube_events=False).documents)
 
     def status(self, one: LiveObject, node: str = "edge-1") -> dict[str, Any] | None:
-        """The status of the object's record in the twin; None when there is none."""
+        """The status of the object's record in the in-memory API server; None if there is none."""
         collection = COLLECTIONS[0] if one.resource.namespace else COLLECTIONS[1]
         found = self.api.documents.get((collection, one.resource.namespace, f"{node}.{one.uid}"))
         return None if found is None else found.status
@@ -248,7 +248,7 @@ def short(headers: Iterable[Any]) -> list[tuple[str, str]]:
 
 
 def unreadable(core: Core, name: str, generation: int = 1, status: dict[str, Any] | None = None) -> None:
-    """A SyncRule without an entry, as the watch brings it."""
+    """A SyncRule without entries, as the watch reports it."""
     body = {"metadata": {"name": name, "generation": generation}, "spec": {"resources": []}, "status": status}
     core.hub.cluster.break_rule(sync_rule.unreadable(body, "spec.resources: at least one entry is needed"), core.now)
 

@@ -1,4 +1,4 @@
-"""A hub for tests of the edge: a real WebSocket server that speaks the link and does what the test says.
+"""A hub for tests of the edge: a real WebSocket server with the link protocol, controlled by the test.
 
 async with HubServer() as hub:
     peer = await hub.accept()                 # hello was read; peer.hello
@@ -54,7 +54,7 @@ class Peer:
         self._next_id = 1
 
     async def receive(self) -> tuple[message.FromEdge, bytes]:
-        """The next frame of whatever kind."""
+        """The next frame of any kind."""
         async with asyncio.timeout(WAIT_SECONDS):
             frame = await self.connection.recv(decode=False)
         found = codec.decode_from_edge(frame)
@@ -62,7 +62,7 @@ class Peer:
         return found
 
     async def expect(self, kind: type[Header]) -> tuple[Header, bytes]:
-        """The next frame of this kind; keepalives and status reports in between are passed over."""
+        """The next frame of this kind; keepalives and status reports in between are skipped."""
         while True:
             header, content = await self.receive()
             if isinstance(header, kind):
@@ -121,7 +121,7 @@ class Peer:
         return id
 
     async def settled(self, id: int) -> message.Ack | message.Nack:
-        """The answer to message ``id``: an ack may be cumulative."""
+        """The response to message ``id``; an ack may be cumulative."""
         while True:
             header, _ = await self.receive()
             if isinstance(header, message.Ack | message.Nack) and (
@@ -131,7 +131,7 @@ class Peer:
                 return header
 
     async def hold(self, *documents: dict[str, Any], plural: str = "configmaps") -> None:
-        """Send objects and wait until the edge said that all are durable."""
+        """Send objects and wait until the edge has acknowledged all of them."""
         ids = [await self.update(document, plural=plural) for document in documents]
         answer = await self.settled(ids[-1])
         assert isinstance(answer, message.Ack), answer
@@ -175,7 +175,7 @@ class HubServer:
         await connection.wait_closed()
 
     async def accept(self) -> Peer:
-        """The next session, its hello read."""
+        """The next session, after reading its hello."""
         async with asyncio.timeout(WAIT_SECONDS):
             peer = await self._arrived.get()
         peer.hello, _ = await peer.expect(message.Hello)

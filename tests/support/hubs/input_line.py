@@ -1,7 +1,7 @@
-"""Messages to modules without sockets: messaging and a node as twins, and hubs that may be replaced at any moment.
+"""Messages to modules without sockets: in-memory messaging and node, and hubs that may be replaced at any moment.
 
 line = InputLine()
-await line.send("a")                     # through the hub that is the one now
+await line.send("a")                     # through the current hub
 line.connect(); await line.settle()      # the node takes what waits
 line.new_hub()                           # kill -9: nothing of the old one is left but messaging
 """
@@ -28,7 +28,7 @@ SETTLE_STEPS = 400
 
 
 class TwinMessaging:
-    """Topics in memory.  ``fails`` says of each call: "before" it, "after" it (no answer), or "" not."""
+    """Topics in memory.  ``fails``, for each call: "before" it, "after" it (no response), or "" for never."""
 
     def __init__(self) -> None:
         self.logs: dict[str, list[Message]] = {}
@@ -95,7 +95,7 @@ class TwinMessaging:
 
 
 class TwinNode:
-    """What is durable at a node; ``answers`` False: it is killed between the disk and the ack."""
+    """The durable state of a node; ``answers`` False: it is killed after the write and before the ack."""
 
     def __init__(self) -> None:
         self.put: list[str] = []
@@ -136,7 +136,7 @@ class InputLine:
         self.new_hub()
 
     def new_hub(self) -> None:
-        """The old one is gone as by kill -9; the node has no session."""
+        """Replace the hub as after kill -9; the node has no session."""
         self.close()
         self.core = Core("edge-1")
         self.edge = None
@@ -179,7 +179,7 @@ class InputLine:
         return await self.inputs.state("edge-1", id, until=frozenset((until,)), wait_seconds=wait)
 
     def work(self) -> bool:
-        """What the node does with the frames that have come.  False: there were none."""
+        """Let the node handle the received frames.  False: there were none."""
         if self.edge is None:
             return False
         edge = self.edge
@@ -199,7 +199,7 @@ class InputLine:
         return did
 
     async def settle(self, until: Callable[[], bool] = lambda: False) -> None:
-        """Hub and node work until nothing happens any more, or this is so."""
+        """Let hub and node work until nothing happens any more, or until the condition is true."""
         quiet = 0
         while quiet < SETTLE_STEPS and not until():
             quiet = 0 if self.work() else quiet + 1

@@ -1,4 +1,4 @@
-"""Our definitions as they were before they refused what the hub cannot read: for objects that were stored then."""
+"""Our definitions without their checks, for objects that were stored before these checks existed."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
     helm install ─▶ Secrets, ConfigMap, roles on a real API server ─▶ volumes written here ─▶ fairlead hub run
 
-What a kubelet does is all that is missing; `make e2e` has one.
+Only the kubelet is missing; `make e2e` has one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def install(cluster: Cluster, namespace: str, values: Mapping[str, Any]) -> None
 
 
 class ReleasedHub(HubProcess):
-    """One that was installed into `namespace`; its volumes go below `folder`."""
+    """A hub installed in `namespace`; its volumes are below `folder`."""
 
     def __init__(self, cluster: Cluster, namespace: str, folder: Path) -> None:
         super().__init__(cluster, folder)

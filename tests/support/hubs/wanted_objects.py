@@ -1,4 +1,4 @@
-"""In place of what the cluster wants of one node, for sessions and keys without a core."""
+"""Stands in for the desired state of one node, for tests of sessions and keys without a core."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ POLICY = NodeDelivery(backoff_retries=2, minimum_delay=1, maximum_delay=2, ack_t
 
 
 class WantedObjects:
-    """``blocked``, ``ungranted`` and ``unlisted`` are the reasons the cluster would give."""
+    """``blocked``, ``ungranted`` and ``unlisted`` are the reasons that the desired state would return."""
 
     def __init__(self) -> None:
         self.objects: dict[str, LiveObject] = {}

@@ -19,7 +19,7 @@ from fairlead_hub.wall_clock import WallClock
 
 @contextlib.asynccontextmanager
 async def watching(kube: Kube, counts: IoCounts | None = None) -> AsyncIterator[Hub]:
-    """The core, while its watches run."""
+    """A core with running watches."""
     loop = asyncio.get_running_loop()
     hub = Hub(HubSettings(security="insecure"), name="hub-1", fence=1, clock=WallClock(lambda: 0.0))
 
@@ -47,5 +47,5 @@ def own(hub: Hub, namespace: str) -> set[str]:
 
 
 async def apply(kube: Cluster, *objects: dict[str, Any]) -> None:
-    """While the watches go on."""
+    """Apply objects while the watches run."""
     await asyncio.to_thread(kube.apply, list(objects))

@@ -46,7 +46,7 @@ class IdentitySite:
         self.agents: list[EdgeAgent] = []
 
     def node(self, name: str) -> None:
-        """It is an edge Node of the cluster."""
+        """Create an edge Node of this name."""
         self.kube.apply(edge_node(name))
 
     def agent(
@@ -83,7 +83,7 @@ class IdentitySite:
     # ---- what is seen ----------------------------------------------------------------------------
 
     def identity(self, name: str) -> dict[str, Any]:
-        """Of its EdgeNode."""
+        """``status.identity`` of its EdgeNode."""
         return dict(self.status(name).get("identity") or {})
 
     def status(self, name: str) -> dict[str, Any]:
@@ -92,24 +92,24 @@ class IdentitySite:
 
 
 def serial(agent: EdgeAgent) -> str:
-    """Of the pair in use."""
+    """The serial number of the pair in use."""
     current = IdentityFiles.of(agent.folder / "data").current()
     assert current is not None
     return current.certificate.serial
 
 
 def pairs(agent: EdgeAgent) -> int:
-    """How many are on its disk."""
+    """The number of pairs on its disk."""
     return len(list((agent.folder / "data" / "identity").glob("node-*.pem")))
 
 
 def said(agent: EdgeAgent) -> dict[str, Any]:
-    """``GET /v1/status``."""
+    """The response to ``GET /v1/status``."""
     return dict(agent.get("/v1/status", Authorization=f"Bearer {agent.token()}")[1])
 
 
 def until(what: str, met: Any, agent: EdgeAgent | None = None, *, seconds: float = SECONDS) -> Any:
-    """Polled; the agent's log is shown when it is not met."""
+    """Poll; a failure shows the agent's log."""
     describe = agent.running.tail if agent is not None and agent.running is not None else (lambda: "")
     return wait_until(what, met, seconds=seconds, describe=describe)
 

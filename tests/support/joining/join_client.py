@@ -1,4 +1,4 @@
-"""A device without a certificate, on a real socket: says what a test wants, right or wrong.
+"""A device without a certificate, on a real socket: sends what a test wants, valid or not.
 
 async with device(url, roots) as peer:
     await peer.ask(message.AskAuthorities())        ─▶ (header, content) of the answer, or Gone
@@ -59,7 +59,7 @@ class Device:
 
 
 def client_context(roots: bytes | None, alpn: str = join_token.ALPN) -> ssl.SSLContext:
-    """Without a certificate; ``roots`` None: believes every hub."""
+    """A context without a certificate; ``roots`` None: trusts every hub."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if roots is None:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -85,7 +85,7 @@ async def device(
 async def join(
     url: str, token: JoinToken, *, roots: bytes | None = None, node: str = "", key: Any = None, request: bytes = b""
 ) -> tuple[message.ToDevice, bytes]:
-    """One attempt, as ``fairlead edge join`` makes it; ``request`` in place of a right one for ``key``."""
+    """One attempt, as ``fairlead edge join`` makes it; ``request`` replaces the valid request for ``key``."""
     der = request or pki.signing_request(key or ec.generate_private_key(ec.SECP256R1()), name=node)
     async with device(url, roots) as peer:
         header = message.Join(token_id=token.id, secret=token.secret, node=node, agent="test/0")
@@ -93,7 +93,7 @@ async def join(
 
 
 def certificates(answer: tuple[message.ToDevice, bytes]) -> message.IssuedCertificates:
-    """Of an ``issued``; fails with the refusal where it is one."""
+    """The certificates of an ``issued`` frame; fails if it is a refusal."""
     header, content = answer
     assert isinstance(header, message.Issued), header
     return msgspec.json.decode(content, type=message.IssuedCertificates)
@@ -113,7 +113,7 @@ def join_token_object(token: JoinToken, **spec: Any) -> dict[str, Any]:
 
 
 def make_token(kubernetes: Kubernetes, **spec: Any) -> JoinToken:
-    """A JoinToken in the cluster, and what stands in its text."""
+    """Create a JoinToken in the cluster; returns its parsed text."""
     token = join_token.make(secrets.token_bytes, ["0" * 64])
     kubernetes.apply(join_token_object(token, **spec))
     return token

@@ -1,7 +1,7 @@
 """The API server as joining sees it, in memory: JoinTokens and EdgeNodes with versions; answers can be lost.
 
 cluster = JoinCluster();  cluster.put(join_client.join_token_object(token, node="edge-1"))
-hub = JoiningHub(cluster, folder)           one hub's service; more than one may look at a cluster
+hub = JoiningHub(cluster, folder)           one hub's service; several may use a cluster
 issued = await hub.join(token, "edge-1", key)
 """
 
@@ -50,9 +50,9 @@ def merged(document: Any, change: Any) -> Any:
 
 
 class JoinCluster:
-    """Writes as the API server takes them; ``watchers`` get each object that changed.
+    """Accepts writes as the API server does; ``watchers`` get each object that changed.
 
-    ``checks_versions`` False: a planted mistake, any version may be written over.  ``leaves_out``: fields of a status
+    ``checks_versions`` False: a planted mistake, any version may be overwritten.  ``leaves_out``: fields of a status
     that its definition does not have.
     """
 
@@ -65,7 +65,7 @@ class JoinCluster:
         self._version = 0
 
     def put(self, document: dict[str, Any]) -> None:
-        """As a person applies it."""
+        """Apply an object as a user would."""
         plural = {"JoinToken": "jointokens", "EdgeNode": "edgenodes"}[document["kind"]]
         self._store(f"apis/fairlead.dev/v1alpha1/{plural}/{document['metadata']['name']}", copy.deepcopy(document))
 
@@ -101,7 +101,7 @@ class JoinCluster:
 
 
 class Api:
-    """What a hub has in place of ``Kube``.  ``step`` is called at each step of a write: "asked", "done"; may wait."""
+    """Replaces ``Kube`` for a hub.  ``step`` is called at each step of a write ("asked", "done") and may wait."""
 
     def __init__(self, cluster: JoinCluster, step: Step = lambda step, path: None) -> None:
         self._cluster, self._step = cluster, step
@@ -120,7 +120,7 @@ class Api:
 
 
 def authority_of(folder: Path) -> pki.Authority:
-    """One that signs at ``NOW``."""
+    """An authority that signs at ``NOW``."""
     return pki.Authority(folder, "edge", valid=datetime.timedelta(days=10_000))
 
 
@@ -142,7 +142,7 @@ class JoiningHub:
         node_uids: dict[str, str] | None = None,
         delivers: bool = True,
     ) -> None:
-        """``delivers`` False: its watch brings nothing until ``catch_up``."""
+        """``delivers`` False: its watch reports nothing until ``catch_up``."""
         self.cluster = cluster
         self.wall = NOW
         self.joined: list[tuple[Admitted, SignedCertificate]] = []
@@ -175,7 +175,7 @@ class JoiningHub:
             self.watch.on_object(msgspec.Raw(msgspec.json.encode(document)))
 
     def catch_up(self) -> None:
-        """The list of its watch."""
+        """Deliver the list to its watch."""
         documents = [each for each in self.cluster.objects.values() if each["kind"] == "JoinToken"]
         for each in documents:
             self.deliver(each)

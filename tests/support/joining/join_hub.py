@@ -58,7 +58,7 @@ class JoinHub:
         return [(header, content) for header, content in self.seen if isinstance(header, message.Join)]
 
     def token(self) -> JoinToken:
-        """One with the right pin."""
+        """A token with the right pin."""
         return join_token.make(
             secrets.token_bytes, list(authority_bundle.by_pin(self.internal.certificate.read_bytes()))
         )
@@ -118,7 +118,7 @@ class JoinHub:
 
 
 def server_context(own: Pair, clients: Authority | None) -> ssl.SSLContext:
-    """``clients``: only their certificates are let in; None: nothing is asked for."""
+    """``clients``: only certificates of this authority are accepted; None: no certificate is requested."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(str(own.certificate), str(own.key))
     context.set_alpn_protocols([join_token.ALPN])

@@ -43,7 +43,7 @@ class Site:
         self.roots = self.internal.certificate.read_bytes()
 
     async def seen(self, id: str) -> dict[str, Any]:
-        """Until a hub has noticed this token; its status."""
+        """Wait until a hub has completed this token; returns its status."""
 
         def status() -> Any:
             return self.kube.get(f"{TOKENS}/{id}").get("status", {}).get("pins") and self.kube.get(f"{TOKENS}/{id}")

@@ -48,7 +48,7 @@ class JoinSite:
         return self
 
     def stop(self) -> None:
-        """Also what it and its devices left in the cluster."""
+        """Stop it, and delete what it and its devices left in the cluster."""
         self.hub.stop()
         for plural in ("jointokens", "edgenodes", "syncrules", "edgeroutes", "clusterobjectsyncs"):
             self.cluster.kubectl("delete", "--raw", f"/apis/fairlead.dev/v1alpha1/{plural}")
@@ -68,7 +68,7 @@ class JoinSite:
 
 
 class JoinedDevice(EdgeAgent):
-    """A disk with a settings file that is not filled in yet, and the agent that runs on it."""
+    """A disk with a settings file that is not filled in yet, and the agent that uses it."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
@@ -93,5 +93,5 @@ class JoinedDevice(EdgeAgent):
         return (self.folder / "edge-data" / "token").read_text().strip()
 
     def authorized(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """As a local program that may read the agent's token."""
+        """The headers of a local program that may read the agent's token."""
         return self.ask(method, path, body, Authorization=f"Bearer {self.token()}")

@@ -1,7 +1,7 @@
 """Certificates for tests and the demo: one authority, any number of servers and clients, and signing requests.
 
 Elliptic curve keys (milliseconds to make); an RSA key only where Kubernetes wants one for service account tokens, and
-where a test asks for it.  What a test asks for may be wrong on purpose: another name, a weak key, an authority's bit.
+where a test asks for it.  Tests may request invalid ones: another name, a weak key, the bit of an authority.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def signing_request(
 
 
 def named(name: str) -> x509.Name:
-    """A common name alone."""
+    """A subject with only a common name."""
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
 
@@ -92,7 +92,7 @@ class Authority:
         is_authority: bool = True,
         age: datetime.timedelta = SKEW,
     ) -> None:
-        """Signs itself, or is below ``signer``.  ``is_authority``: False makes one that may not sign; ``age``: since
+        """Self-signed, or signed by ``signer``.  ``is_authority`` False: it may not sign; ``age``: since
         when it is valid."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder

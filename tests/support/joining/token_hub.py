@@ -1,4 +1,4 @@
-"""What a hub says to each new join token, on a real API server: its pins and its URL, as tests want them."""
+"""Writes pins and URL into each new join token on a real API server, in place of a hub."""
 
 from __future__ import annotations
 

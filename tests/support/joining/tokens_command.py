@@ -1,4 +1,4 @@
-"""`fairlead token` as a person runs it, and what it left in the cluster."""
+"""`fairlead token` as a user runs it, and the result in the cluster."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Programs that are killed with SIGKILL at each step, and gone on with by a new process."""
+"""Programs that are killed with SIGKILL at each step, and continued by a new process."""

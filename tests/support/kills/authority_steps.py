@@ -1,6 +1,6 @@
 """Authorities written into a node's folder, killed with SIGKILL at each step, and written again by a new process.
 
-python -m tests.support.kills.authority_steps FOLDER OLD NEW   →  a JSON line for each step that was the last
+python -m tests.support.kills.authority_steps FOLDER OLD NEW   →  a JSON line for each step at which it was killed
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fairlead_edge.io.identity.identity_files import IdentityFiles
 
 
 def main(folder: Path, old: Path, new: Path) -> None:
-    """Kill at step 1, 2, 3 … until a life ends by itself."""
+    """Kill at step 1, 2, 3 … until a life completes."""
     contents = {old.read_bytes(): "old", new.read_bytes(): "new"}
     last = 0
     while True:

@@ -1,8 +1,8 @@
 """Two backfills into one table at once, one of them killed with SIGKILL at each step, and run again.
 
-python -m tests.support.kills.backfill_steps FORMAT FOLDER EVERY   →  one JSON line for each life that was to end early
+python -m tests.support.kills.backfill_steps FORMAT FOLDER EVERY   →  one JSON line for each life that was killed
 
-Each life is a fork of its own (``lives``).
+Each life is a separate fork (``lives``).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def backfill(kind: str, folder: Path) -> None:
 
 
 def write_found(kind: str, folder: Path) -> None:
-    """How often each message is a row, and a letter."""
+    """How often each message is a row, and a dead letter."""
     world = _world(kind, folder)
     known = {name(number * 4): number for number in range(MESSAGES)}
     counts = {"rows": world.rows(), "letters": world.letters()}
@@ -42,10 +42,10 @@ def write_found(kind: str, folder: Path) -> None:
 
 
 def main(kind: str, folder: Path, every: int) -> None:
-    """Kill at the first step, then each `every` steps later, up to the last step that one takes alone.
+    """Kill at the first step and after every `every` further steps, up to the last step of a single backfill.
 
-    Of two at once the slower one finds less to do and may end before its step: then it is killed there alone instead,
-    so that the places of death do not depend on the speed of the machine.
+    Of two at once, the slower one has less to do and may end before its step; then it runs alone and is killed there,
+    so that the killed steps do not depend on the speed of the machine.
     """
     place = folder / "counted"
     place.mkdir()
@@ -62,7 +62,7 @@ def main(kind: str, folder: Path, every: int) -> None:
 
 
 def _kill(kind: str, place: Path, last: int, *, beside: bool) -> dict[str, Any]:
-    """One that is to die at its step number `last`, with another at the same time or after it; then again."""
+    """Kill one at its step number `last`, with another at the same time or after it; then run it again."""
     place.mkdir()
     act, trace = partial(backfill, kind, place), place / "trace"
     lives.life(partial(_world, kind, place), trace)

@@ -1,8 +1,8 @@
-"""Batches as Spark drives them, without Spark: killed with SIGKILL at each step, and gone on with by a new process.
+"""Batches as Spark drives them, without Spark: killed with SIGKILL at each step, and continued by a new process.
 
-python -m tests.support.kills.batch_steps URL TOPIC GENERATION SINK FOLDER FIRST EVERY  → a JSON line for each last step
+python -m tests.support.kills.batch_steps URL TOPIC GENERATION SINK FOLDER FIRST EVERY  → a JSON line for each kill
 
-Each life of the job is a fork of its own (``lives``), without a JVM.
+Each life of the job is a separate fork (``lives``), without a JVM.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ STEPS: list[tuple[Any, str]] = [
 
 
 def drive(url: str, topic: str, generation: int, sink: str, folder: Path) -> None:
-    """Read all there is in batches, from wherever the checkpoint and the table are."""
+    """Read everything in batches, starting where the checkpoint and the table are."""
     checkpoint = folder / "checkpoint"
     for name in ("offsets", "commits"):
         (checkpoint / name).mkdir(parents=True, exist_ok=True)
@@ -94,7 +94,7 @@ def drive(url: str, topic: str, generation: int, sink: str, folder: Path) -> Non
 
 
 def found(sink: str, folder: Path) -> dict[str, Any]:
-    """What readers find: numbers of rows, payloads of dead letters, reasons of gaps, each as often as it is there."""
+    """What readers find: numbers of rows, payloads of dead letters, reasons of gaps, including duplicates."""
     table_format, table = format_of(sink, folder), folder / "rows"
     rows, dead, gaps = (
         tables.existing(table_format, path).to_table().to_pylist()
@@ -123,14 +123,14 @@ def _logged(checkpoint: Path, batch: int) -> dict[str, Any]:
 
 
 def _whole(path: Path, text: str) -> None:
-    """As Spark writes its logs: all of it or nothing."""
+    """Write a log as Spark does: all of it or nothing."""
     draft = path.with_name(f".{path.name}.tmp")
     draft.write_text(text)
     os.rename(draft, path)
 
 
 def main(url: str, topic: str, generation: int, sink: str, folder: Path, first: int, every: int) -> None:
-    """Kill at step `first`, then each `every` steps later, until a life ends by itself."""
+    """Kill at step `first` and after every `every` further steps, until a life completes."""
     last = first
     while True:
         place = folder / str(last)

@@ -1,8 +1,8 @@
-"""Writes of a node's identity, killed with SIGKILL at each step, and gone on with by a new process.
+"""Writes of a node's identity, killed with SIGKILL at each step, and continued by a new process.
 
-python -m tests.support.kills.identity_steps FOLDER OLD NEW → a JSON line for each last step: what was found after it
+python -m tests.support.kills.identity_steps FOLDER OLD NEW → a JSON line for each kill: what was found after it
 
-A step is a call of the system that changes the disk. OLD and NEW are files with a key and a certificate; OLD is in use
+A step is a system call that changes the disk. OLD and NEW are files with a key and a certificate; OLD is in use
 in each life's folder before it begins.
 """
 
@@ -22,7 +22,7 @@ STEPS = [(os, name) for name in ("fchmod", "fsync", "replace", "symlink", "unlin
 
 
 def renew(folder: Path, new: Path) -> None:
-    """All that is done with a new pair: the request is kept, the pair is added, used and confirmed."""
+    """Every step with a new pair: the request is stored, the pair is added, used and confirmed."""
     files = IdentityFiles(folder)
     content = new.read_bytes()
     files.keep_pending(Pending(key=content, request=b"request"))
@@ -32,7 +32,7 @@ def renew(folder: Path, new: Path) -> None:
 
 
 def main(folder: Path, old: Path, new: Path) -> None:
-    """Kill at step 1, 2, 3 … until a life ends by itself."""
+    """Kill at step 1, 2, 3 … until a life completes."""
     last = 0
     while True:
         last += 1

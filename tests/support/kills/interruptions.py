@@ -1,4 +1,4 @@
-"""A life in this process that ends at a chosen step: an exception that nothing catches, before the call is made."""
+"""A life in this process that ends at a chosen step, by an exception that nothing catches, before the call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Killed(BaseException):
 
 
 class Steps:
-    """Counts these calls, each named by its owner and its name there, and ends the life before one of them."""
+    """Counts these calls, each named by owner and attribute, and ends the life before one of them."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, calls: Iterable[tuple[Any, str]]) -> None:
         self._left = 0
@@ -21,7 +21,7 @@ class Steps:
             monkeypatch.setattr(owner, name, self._counted(getattr(owner, name)))
 
     def end_at(self, number: int) -> None:
-        """Before the call of this number, counted from now and from 1; 0: not at all."""
+        """End before the call of this number, counted from 1 and from now; 0: never."""
         self._left = number
 
     def _counted(self, call: Callable[..., Any]) -> Callable[..., Any]:

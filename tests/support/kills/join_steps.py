@@ -1,8 +1,8 @@
-"""`fairlead edge join`, killed with SIGKILL at each step, and given again: what people do after a power cut.
+"""`fairlead edge join`, killed with SIGKILL at each step, and run again, as users do after a power cut.
 
-python -m tests.support.kills.join_steps URL TOKEN FOLDER   →  one JSON line for each step that was the last
+python -m tests.support.kills.join_steps URL TOKEN FOLDER   →  one JSON line for each step at which it was killed
 
-A step is a call of the system that changes the disk, or a frame to the hub.
+A step is a system call that changes the disk, or a frame to the hub.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fairlead_wire.identity import join_token
 
 
 def act(url: str, token: str, folder: Path, last: int) -> None:
-    """One command, which dies at step number ``last``; 0: it lives."""
+    """One command, killed at step number ``last``; 0: not killed."""
     wanted = join.JoinOptions(url=url, token=join_token.parse(token), config=folder / "edge.toml")
     if last:
         step = lives.kill_at(last, STEPS)
@@ -42,7 +42,7 @@ def act(url: str, token: str, folder: Path, last: int) -> None:
 
 
 def main(url: str, token: str, place: Path) -> None:
-    """Kill at step 1, 2, 3 … until a life ends by itself."""
+    """Kill at step 1, 2, 3 … until a life completes."""
     last, killed = 0, True
     while killed:
         last += 1

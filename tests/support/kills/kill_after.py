@@ -1,9 +1,9 @@
-"""kill -9 at a chosen line of another process: after a function returned, before its caller goes on.
+"""kill -9 at a chosen line of another process: after a function returned and before its caller continues.
 
     environ = kill_after(folder, ["some.module"], "function", "args[0] == 'this one'")  →  start a program with it
 
 A `sitecustomize` in front of the path wraps the function in every Python the program starts. The first call for which
-the condition holds ends the JVM above that Python, and the Python itself; `killed(folder)` says when.
+the condition holds ends the JVM above that Python, and the Python itself; then `killed(folder)` is true.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ sys.meta_path.insert(0, After())
 
 
 def kill_after(folder: Path, modules: Sequence[str], attribute: str, condition: str) -> dict[str, str]:
-    """The environment of a program that shall die once after `attribute` of one of `modules` returned.
+    """The environment of a program that is killed once, after `attribute` of one of `modules` returned.
 
     `condition` is an expression over the call's `args`, `keywords` and `answer`.
     """
@@ -67,5 +67,5 @@ def kill_after(folder: Path, modules: Sequence[str], attribute: str, condition: 
 
 
 def killed(folder: Path) -> bool:
-    """It has happened."""
+    """Whether the program was killed."""
     return (folder / "killed").exists()

@@ -1,8 +1,8 @@
-"""Rows and their latest table, killed with SIGKILL at each step, and gone on with by a new process.
+"""Rows and their latest table, killed with SIGKILL at each step, and continued by a new process.
 
-python -m tests.support.kills.latest_steps FOLDER EVERY   →  one JSON line for each step that was the last
+python -m tests.support.kills.latest_steps FOLDER EVERY   →  one JSON line for each step at which it was killed
 
-Each life is a fork of its own (``lives``).
+Each life is a separate fork (``lives``).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BATCHES: Final = [
 
 
 def live(folder: Path) -> None:
-    """All that a job does, from wherever the life before it ended."""
+    """The work of a job, from where the previous life ended."""
     newest.KEYS_MAX = 4  # type: ignore[misc] # so that they are split on the way
     rows, latest = folder / "rows", folder / "rows_latest"
     for number, batch in enumerate(BATCHES):
@@ -47,12 +47,12 @@ def live(folder: Path) -> None:
 
 
 def held(rows: Path) -> int:
-    """Rows that are in."""
+    """The rows in the table."""
     return DeltaTable(str(rows)).to_pyarrow_table().num_rows if (rows / "_delta_log").is_dir() else 0
 
 
 def check(folder: Path) -> None:
-    """Go on from there: every row is in once, and the latest table is what it has to be."""
+    """Continue from there: every row must be in the table once, and the latest table must be correct."""
     live(folder)
     rows = [row for batch in BATCHES for row in batch]
     assert held(folder / "rows") == len(rows)
@@ -60,7 +60,7 @@ def check(folder: Path) -> None:
 
 
 def main(folder: Path, every: int) -> None:
-    """Until a life ends before it is killed."""
+    """Kill at later and later steps until a life completes."""
     step = 1
     while True:
         here = folder / str(step)

@@ -1,6 +1,6 @@
-"""Lives of a program, each a fork of its own: killed with SIGKILL at a chosen step, and gone on with in the next one.
+"""Lives of a program, each a separate fork: killed with SIGKILL at a chosen step, and continued by the next one.
 
-A step is a call that leaves something on a disk or asks another program: what a kill can come before or after.  The
+A step is a call that writes to a disk or queries another program: a kill can come before or after it.  The
 parent only imports, so a life costs milliseconds.
 """
 
@@ -15,9 +15,9 @@ from typing import Any
 
 
 def kill_at(last: int, calls: Iterable[tuple[Any, str]]) -> Callable[[], None]:
-    """Let this process die before or after the call that is its step number `last`; returns what counts as a step.
+    """Kill this process before or after the call that is its step number `last`; returns the step counter.
 
-    Calls are named by their owner, a module or a class, and their name there.
+    Calls are named by their owner (a module or a class) and attribute.
     """
     taken = 0
 
@@ -51,13 +51,13 @@ def _watch(calls: Iterable[tuple[Any, str]], step: Callable[[], None]) -> None:
 
 
 def die_at(last: int, calls: Iterable[tuple[Any, str]], act: Callable[[], object]) -> None:
-    """Act until step number `last`."""
+    """Act, and die at step number `last`."""
     kill_at(last, calls)
     act()
 
 
 def count(calls: Iterable[tuple[Any, str]], act: Callable[[], object], into: Path) -> None:
-    """Act, and write to `into` how many steps that took."""
+    """Act, and write the number of steps to `into`."""
     taken = 0
 
     def step() -> None:
@@ -70,7 +70,7 @@ def count(calls: Iterable[tuple[Any, str]], act: Callable[[], object], into: Pat
 
 
 def begin(act: Callable[[], object], trace: Path) -> int:
-    """Fork and act there; the process's number, for ``end``."""
+    """Fork and act there; returns the process id for ``end``."""
     pid = os.fork()
     if pid:
         return pid
@@ -84,20 +84,20 @@ def begin(act: Callable[[], object], trace: Path) -> int:
 
 
 def end(pid: int) -> int:
-    """The way it ended: 0; 1 with a traceback in its `trace`; or the signal's number negative."""
+    """How it ended: 0; 1 with a traceback in its `trace`; or the negative number of the signal."""
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def life(act: Callable[[], object], trace: Path) -> int:
-    """One life, and the way it ended, as of ``end``."""
+    """One life; returns what ``end`` returns."""
     return end(begin(act, trace))
 
 
 def was_killed(ended: int) -> bool:
-    """Whether this is the end of a life that met its last step."""
+    """Whether the life was killed at its step."""
     return ended == -signal.SIGKILL
 
 
 def said(trace: Path) -> str:
-    """The traceback of the last life that wrote one; empty: none did."""
+    """The traceback of the last life that wrote one; empty if none did."""
     return trace.read_text() if trace.exists() else ""

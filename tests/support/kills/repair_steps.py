@@ -1,8 +1,8 @@
 """A repair killed with SIGKILL at each step, and run again by a new process.
 
-python -m tests.support.kills.repair_steps FORMAT FOLDER EVERY   →  one JSON line for each step that was the last
+python -m tests.support.kills.repair_steps FORMAT FOLDER EVERY   →  one JSON line for each step at which it was killed
 
-Each life is a fork of its own (``lives``).
+Each life is a separate fork (``lives``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ UNFIT = {1, 4, 6}
 
 
 def prepare(kind: str, folder: Path) -> None:
-    """Three letters, read by a job that is done with them, over midnight."""
+    """Three dead letters, read by a job that has finished, on two days."""
     world = _world(kind, folder)
     world.publish({number * 4: payload(number * 4) for number in range(MESSAGES)})
     world.unfit = {number * 4 for number in UNFIT}
@@ -37,7 +37,7 @@ def repair(kind: str, folder: Path) -> None:
 
 
 def found(kind: str, folder: Path) -> dict[str, Any]:
-    """How often each message is a row, a letter, a mark."""
+    """How often each message is a row, a dead letter, a repair mark."""
     world = _world(kind, folder)
     known = {name(number * 4): number for number in range(MESSAGES)}
     counts = {"rows": world.rows(), "letters": world.letters(), "marks": world.marks()}
@@ -49,7 +49,7 @@ def _world(kind: str, folder: Path) -> World:
 
 
 def main(kind: str, folder: Path, every: int) -> None:
-    """Kill at the first step, then each `every` steps later, until a repair ends by itself."""
+    """Kill at the first step and after every `every` further steps, until a repair completes."""
     trace, last = folder / "trace", 1
     if lives.life(partial(prepare, kind, folder / "begin"), trace):
         raise SystemExit(lives.said(trace))

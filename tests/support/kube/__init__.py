@@ -1,1 +1,1 @@
-"""A real Kubernetes API, what stands in front of it, and what is installed in it."""
+"""A real Kubernetes API, proxies in front of it, and what is installed in it."""

@@ -1,7 +1,7 @@
-"""A proxy in front of a real API server that answers itself when a test says so: 429, 403, 410, garbage, or a cut line.
+"""A proxy in front of a real API server that responds itself when a test wants it: 429, 403, 410, garbage, or a cut.
 
 async with ApiFront(cluster) as front:
-    front.answer("GET", "configmaps", status=429, headers={"Retry-After": "1"})   # once; times=None for ever
+    front.answer("GET", "configmaps", status=429, headers={"Retry-After": "1"})   # once; times=None: always
     client = front.client()
 """
 
@@ -29,7 +29,7 @@ class _Rule:
 
 
 class ApiFront:
-    """Passes everything on, except what a rule answers; counts what came."""
+    """Forwards everything, except what a rule answers; counts requests."""
 
     def __init__(self, cluster: Cluster | None = None) -> None:
         self._cluster = cluster
@@ -57,7 +57,7 @@ class ApiFront:
         await self._server.close()
 
     def client(self) -> Kube:
-        """A client of the hub that goes through this door."""
+        """A client of the hub that connects through this proxy."""
         client = Kube(ApiAccess(self.url, lambda: {}))
         self._clients.append(client)
         return client
@@ -72,7 +72,7 @@ class ApiFront:
         headers: dict[str, str] | None = None,
         times: int | None = 1,
     ) -> None:
-        """The next request of this method whose path and query contain ``part`` is answered so."""
+        """Answer the next request of this method whose path and query contain ``part``."""
 
         async def answer(_: web.Request) -> web.Response:
             return web.Response(status=status, body=body, headers=headers)
@@ -86,7 +86,7 @@ class ApiFront:
         self._rules.clear()
 
     def seen(self, method: str, part: str) -> int:
-        """How many such requests came."""
+        """The number of such requests so far."""
         return sum(each == method and part in path for each, path in self.requests)
 
     def cut(self) -> None:
@@ -96,7 +96,7 @@ class ApiFront:
 
     @property
     def watches(self) -> int:
-        """Open now."""
+        """The number of open watches."""
         return len(self._watching)
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
@@ -112,7 +112,7 @@ class ApiFront:
         return await self.pass_on(request)
 
     async def pass_on(self, request: web.Request) -> web.StreamResponse:
-        """Ask the API server itself."""
+        """Forward the request to the API server."""
         assert self._cluster is not None
         headers = {"Authorization": f"Bearer {self._cluster.token}"}
         if "Content-Type" in request.headers:

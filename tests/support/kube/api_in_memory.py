@@ -1,6 +1,6 @@
-"""An API server of a few objects, for a command's own decisions: lists, gets and merge patches, in milliseconds.
+"""An in-memory API server with a few objects, for tests of a command's own logic: lists, gets and merge patches.
 
-What a real one does with selectors, versions and conflicts is tried on a real one; this one knows none of them.
+It knows no selectors, versions and conflicts; these are tested with a real one.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class ApiInMemory:
         self.date = ("", 0.0)
 
     def is_asked(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """By every command, whatever its options."""
+        """Used by every command, whatever its options."""
         monkeypatch.setattr(Target, "_client", lambda _: self)
 
     async def close(self) -> None:
-        """As the client of a real one."""
+        """As in the real client."""
 
     async def get(self, path: str, **_headers: str) -> bytes:
         for prefix, error in self.refused.items():

@@ -1,4 +1,4 @@
-"""Where the Kubernetes programs are: one call that builds what is missing, once."""
+"""The folder of the Kubernetes programs; builds what is missing, once."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ BUILDER = ROOT / "e2e" / "controlplane" / "build.py"
 
 
 class NoControlPlane(RuntimeError):
-    """The programs are neither there nor buildable; the text says what to install."""
+    """The programs are missing and cannot be built; the text says what to install."""
 
 
 @functools.cache
 def assets(*programs: str) -> Path:
-    """The folder with `programs` (none named: the default four). Minutes when cold, milliseconds when warm."""
+    """The folder with `programs` (default: four of them). Takes minutes the first time, then milliseconds."""
     done = subprocess.run(
         [sys.executable, str(BUILDER), *programs], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
     )

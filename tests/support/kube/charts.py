@@ -1,4 +1,4 @@
-"""Charts for tests: the values combinations that count, rendered by the real helm, certificates blanked for snapshots.
+"""Charts for tests: the relevant combinations of values, rendered by the real helm; snapshots without certificates.
 
 COMBINATIONS ──helm template──► Rendered ──► objects | snapshot text
 """
@@ -282,7 +282,7 @@ def helm_program() -> Path | None:
 
 
 def helm(*arguments: str, kubeconfig: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run helm; its own settings and caches stay out of the home folder."""
+    """Run helm, without settings and caches in the home folder."""
     program = helm_program()
     assert program is not None, "helm is not here"
     with tempfile.TemporaryDirectory() as folder:
@@ -298,7 +298,7 @@ def helm(*arguments: str, kubeconfig: Path | None = None) -> subprocess.Complete
 
 
 def helm_with(values: Mapping[str, Any], *arguments: str, kubeconfig: Path | None = None) -> str:
-    """Run helm with these values; raises AssertionError with what it said."""
+    """Run helm with these values; raises AssertionError with its error."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(values, file)
         file.flush()
@@ -320,7 +320,7 @@ def objects(name: str) -> list[dict[str, Any]]:
 
 
 def pods(name: str) -> dict[str, dict[str, Any]]:
-    """Every Pod spec of a combination by the name of what makes it."""
+    """Every Pod spec of a combination, by the name of its owner."""
     specs = {}
     for found in objects(name):
         if found["kind"] == "Pod":
@@ -333,6 +333,6 @@ def pods(name: str) -> dict[str, dict[str, Any]]:
 
 
 def snapshot(name: str) -> str:
-    """The manifests without what every rendering makes anew: keys, certificates and their times."""
+    """The manifests without what differs in every rendering: keys, certificates and their times."""
     text = re.sub(r"^(  (?:(?:\w+\.)?(?:crt|key)|secret)): \S+$", r"\1: (made)", rendered(name), flags=re.MULTILINE)
     return re.sub(r"(fairlead.dev/(?:renew-after|fits)): \S+", r"\1: (made)", text)

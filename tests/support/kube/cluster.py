@@ -6,7 +6,7 @@
                      └── kubeconfig, kubectl(), apply()
 
 Nothing runs Pods: create Nodes, and Pods with `nodeName`, yourself. Everything listens on loopback, on ports the
-cluster keeps over restarts; what it started ends with the process that started it, also when that is killed.
+cluster keeps over restarts; its programs end with the process that started them, even if that is killed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Cluster(Kubernetes):
         """State, certificates, kubeconfig and logs go below `folder`.
 
         `outlive` leaves it running when the calling process ends; `on_change` is called after every start of a program.
-        Without `controllers` no namespace ends and nothing is collected, and one program less has to be built.
+        Without `controllers` no namespace ends and nothing is garbage collected, and one program less is needed.
         """
         super().__init__(folder / "kubeconfig")
         self.folder = folder
@@ -107,7 +107,7 @@ class Cluster(Kubernetes):
         return self
 
     def stop(self) -> None:
-        """End every program, clients first. Safe to call twice."""
+        """Stop every program, clients first. Safe to call twice."""
         for name in reversed(list(self.running)):
             self.running.pop(name).kill()
 
@@ -123,7 +123,7 @@ class Cluster(Kubernetes):
         return answer
 
     def stored(self) -> Stored:
-        """What the API server holds now; in about 10 ms."""
+        """What is stored in etcd now; takes about 10 ms."""
         # First the namespaces: one that ends after this question is known to end, or is not there any more.
         namespaces = {each["metadata"]["name"]: each["status"]["phase"] for each in self.get(NAMESPACES)["items"]}
         request = urllib.request.Request(f"http://{HOST}:{self._etcd_ports[0]}/v3/kv/range", leftovers.question())
@@ -136,7 +136,7 @@ class Cluster(Kubernetes):
         self._start_apiserver()
 
     def kill_apiserver(self) -> None:
-        """Take the API server away, with -9 (a polite end waits 20 s for open watches), until `restart_apiserver`."""
+        """Kill the API server with -9 (SIGTERM waits 20 s for open watches) until `restart_apiserver`."""
         running = self.running.pop("kube-apiserver", None)
         if running is not None:
             running.kill()
@@ -253,5 +253,5 @@ class Cluster(Kubernetes):
 
 
 def _without_proxy(*handlers: urllib.request.BaseHandler) -> urllib.request.OpenerDirector:
-    """A proxy set in the environment must never be asked for loopback."""
+    """A proxy from the environment must never be used for loopback."""
     return urllib.request.build_opener(urllib.request.ProxyHandler({}), *handlers)

@@ -1,4 +1,4 @@
-"""Any Kubernetes API by its kubeconfig, through kubectl: for one of our own (cluster.py) and for one the user named."""
+"""Any Kubernetes API by its kubeconfig, through kubectl: a test cluster (cluster.py) or one that the user named."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ CRD_SECONDS = 100.0
 
 
 class KubectlError(AssertionError):
-    """kubectl ended with an error; the text holds the command and what it said."""
+    """kubectl failed; the text has the command and its error."""
 
 
 class Kubernetes:
-    """An API that is there already, with the rights that the kubeconfig gives."""
+    """An existing API, with the rights of its kubeconfig."""
 
     def __init__(self, kubeconfig: Path) -> None:
         self.kubeconfig = kubeconfig
@@ -53,12 +53,12 @@ class Kubernetes:
         return self.kubectl("apply", "-f", "-", stdin=text)
 
     def get(self, path: str) -> dict[str, Any]:
-        """GET a path of the API and decode it; raises when it is not there."""
+        """GET a path of the API and decode it; raises if it does not exist."""
         answer: dict[str, Any] = json.loads(self.kubectl("get", "--raw", path))
         return answer
 
     def tails(self) -> str:
-        """The end of the logs of what we started here, for failure texts: nothing in a cluster of the user's."""
+        """The end of the logs of programs started here, for failure texts; empty for a cluster of the user."""
         return ""
 
     def wait_established(self, *crds: str) -> None:

@@ -1,9 +1,9 @@
-"""What a test module leaves in the cluster that others share: everything that etcd holds, in one question.
+"""Finds what a test module leaves behind in the shared cluster: one query for everything in etcd.
 
     before = stored(cluster) ── the module's tests ── left(before, stored(cluster)) ──▶ must be empty
 
-A listing of a shared cluster shows what other modules left there, and which those were depends on what else the same
-worker was given before.  So nothing may stay but what ``STAYS`` names, and what leaves with a namespace that is ending.
+A list from a shared cluster would contain what other modules left there, which depends on the tests that the same
+worker ran before.  So nothing may stay except what ``STAYS`` names and what a namespace in deletion contains.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def answer(body: bytes, namespaces: Mapping[str, str]) -> Stored:
 
 
 def left(before: Stored, after: Stored) -> list[str]:
-    """Keys that came and may not stay, sorted."""
+    """New keys that may not stay, sorted."""
 
     def goes(key: str) -> bool:
         return not after.ending.isdisjoint(key.split("/"))
@@ -71,7 +71,7 @@ def left(before: Stored, after: Stored) -> list[str]:
 
 
 def complaint(module: str, keys: list[str]) -> str:
-    """For a person; empty: there is none."""
+    """The text of the failure; empty if there is none."""
     if not keys:
         return ""
     more = f" and {len(keys) - SHOWN_MAX} more" if len(keys) > SHOWN_MAX else ""

@@ -1,6 +1,6 @@
 """The Prometheus operator's definitions, from its own Go module: the real schema of monitors and rules.
 
-The module is fetched by `go mod download` once into Go's cache (25 MB), and its content is the one of the pinned sum.
+`go mod download` fetches the module once into Go's cache (25 MB) and verifies it against the pinned sum.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A real Prometheus on loopback that scrapes what a test names, and answers queries.
+"""A real Prometheus on loopback that scrapes the given targets and answers queries.
 
 with Prometheus(folder, {"fairlead-hub": port}) as prometheus:
     prometheus.ask("sum(up)")
@@ -23,7 +23,7 @@ READY_SECONDS = 120.0
 
 
 class BadQueryError(Exception):
-    """Prometheus does not understand it; the text has its reason and the place."""
+    """Prometheus rejected the query; the text has the reason and the position."""
 
 
 class Prometheus:

@@ -1,8 +1,8 @@
-"""A TLS proxy between a client and a real API server that harms watches at random, as load balancers and networks do.
+"""A TLS proxy between a client and a real API server that breaks watches at random, as load balancers and networks do.
 
     async with RoughProxy(cluster, folder, Random(7)) as proxy:
-        HubProcess(proxy.kubernetes, folder).start()        # everything it asks goes through here
-        proxy.rough = True                                  # from now on watches meet with accidents
+        HubProcess(proxy.kubernetes, folder).start()        # all its requests go through the proxy
+        proxy.rough = True                                  # from now on watches are broken
 
 Accidents: *end* (calmly, between lines), *half* (calmly, in the middle of a line), *cut* (reset), *stall* (silent for
 ever, nothing is closed), *pause* (silent for a while), *garbage* (a line that is none), *error* (an ERROR event).
@@ -175,7 +175,7 @@ class RoughProxy:
     async def _pass(
         self, answer: aiohttp.ClientResponse, passed: web.StreamResponse, root: str, flowing: asyncio.Event
     ) -> None:
-        """Whole lines only, so that the accidents decide where a line ends."""
+        """Forward whole lines only, so that only accidents break a line."""
         with contextlib.suppress(ConnectionError, aiohttp.ClientError):
             async for line in answer.content:
                 await flowing.wait()

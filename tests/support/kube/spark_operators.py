@@ -1,4 +1,4 @@
-"""The definitions of kubeflow's Spark operator, as its Go module brings them: pinned by go.mod and go.sum beside this.
+"""The definitions of kubeflow's Spark operator, from its Go module: pinned by go.mod and go.sum beside this.
 
 Apache's operator is a Java program that publishes images and a Helm chart; its definition is on no registry that pins
 content.  A test takes the file by FAIRLEAD_APACHE_SPARK_DEFINITION.

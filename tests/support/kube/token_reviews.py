@@ -1,4 +1,4 @@
-"""An API server that answers nothing but TokenReviews, and a kubeconfig for it."""
+"""An API server that only answers TokenReviews, and a kubeconfig for it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PATH = "/apis/authentication.k8s.io/v1/tokenreviews"
 
 
 def token(name: str, **claims: Any) -> str:
-    """Looks like one; what it is worth the server below decides by its text."""
+    """A text that looks like a token; the server below decides by its content."""
     return ".".join(_part({"kid": "1"} if each == 0 else {"sub": name, **claims}) for each in range(2)) + ".c2ln"
 
 
@@ -30,7 +30,7 @@ def _part(value: Any) -> str:
 
 @dataclass
 class TokenReviews:
-    """``users``: whose each token is.  ``status`` and ``content`` are answered in place of a review."""
+    """``users``: the user of each token.  ``status`` and ``content`` replace a review."""
 
     kubeconfig: Path
     users: dict[str, str] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class TokenReviews:
 
 @contextlib.asynccontextmanager
 async def token_reviews(folder: Path) -> AsyncIterator[TokenReviews]:
-    """On a port of its own, until it is left."""
+    """A server on its own port while the block runs."""
     authority = Authority(folder, "api server")
     pair = authority.issue("kubernetes", hosts=("127.0.0.1",))
     made = TokenReviews(folder / "kubeconfig")

@@ -1,4 +1,4 @@
-"""What a hub would have written, put into a real API server by hand: commands are tried without waiting for a hub."""
+"""Writes into a real API server what a hub would write, so that commands can be tested without a hub."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CONNECTED = {"connected": True, "agentVersion": "0.1.0", "objectsWanted": 2, "ob
 
 
 def install(cluster: Cluster) -> None:
-    """Our definitions, and a rule that names ConfigMaps of namespace `act-test` only."""
+    """Install our definitions and a rule for ConfigMaps of namespace `act-test` only."""
     cluster.apply(CRDS)
     names = ("edgenodes", "objectsyncs", "clusterobjectsyncs", "syncrules", "edgeroutes")
     cluster.wait_established(*(f"{name}.fairlead.dev" for name in names))
@@ -23,7 +23,7 @@ def install(cluster: Cluster) -> None:
 
 
 def remove(cluster: Cluster) -> None:
-    """What `install` and the functions below made."""
+    """Remove what `install` and the functions below created."""
     cluster.kubectl("delete", "syncrule", "act-test", "--ignore-not-found")
     cluster.kubectl("delete", "edgenode", "act-1", "act-2", "--ignore-not-found")
     cluster.kubectl("delete", "configmaps,objectsyncs", "--all", "-n", "act-test")
@@ -50,7 +50,7 @@ def object_sync(cluster: Cluster, node: str, name: str, **status: Any) -> None:
 
 
 def instructions(cluster: Cluster, kind: str, name: str, namespace: str = "") -> dict[str, str]:
-    """Those of Fairlead."""
+    """Fairlead's annotations of an object."""
     place = ["-n", namespace] if namespace else []
     found = json.loads(cluster.kubectl("get", kind, name, *place, "-o", "json"))["metadata"].get("annotations", {})
     return {key: value for key, value in found.items() if key.startswith("fairlead.dev/")}

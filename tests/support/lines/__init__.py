@@ -1,1 +1,1 @@
-"""Connections that lose packets or answers, or are slow."""
+"""Connections that lose packets or responses, or are slow."""

@@ -2,8 +2,8 @@
 
 async with DarkLink(hub.link_port, bytes_per_second=20_000) as link:
     node = SimulatedNode("edge-1", link.url)
-    link.is_dark = True       # half open: both ends believe in the connection until they miss each other's words
-    link.is_dark = False      # what was under way arrives late, as TCP would send it again
+    link.is_dark = True       # half open: both ends consider the connection alive until their timeouts
+    link.is_dark = False      # data in transit arrives late, as after a TCP retransmission
 """
 
 from __future__ import annotations

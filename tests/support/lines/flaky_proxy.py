@@ -1,4 +1,4 @@
-"""A byte-for-byte proxy that loses an answer when a test says so: the request goes through, no answer comes back."""
+"""A byte-for-byte proxy that loses a response when a test wants it: the request arrives, the response does not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 
 class FlakyProxy:
-    """`lose(n)`: the next n answers; its client finds the connection ended."""
+    """`lose(n)`: lose the next n responses; the client's connection is closed."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -20,7 +20,7 @@ class FlakyProxy:
         self.url = ""
 
     def lose(self, count: int, *, containing: bytes = b"") -> None:
-        """Of requests that hold these bytes in their first piece."""
+        """Lose responses to requests that contain these bytes in their first piece."""
         self._lose, self._containing = count, containing
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -60,7 +60,7 @@ class FlakyProxy:
                 end.close()
 
     async def close(self) -> None:
-        """End what is open."""
+        """Close all connections."""
         for task in self._open:
             task.cancel()
         await asyncio.gather(*(task for task in self._serving if task is not None))
@@ -68,7 +68,7 @@ class FlakyProxy:
 
 @asynccontextmanager
 async def flaky(port: int) -> AsyncIterator[FlakyProxy]:
-    """In front of a service on this machine."""
+    """A proxy in front of a service on this machine."""
     proxy = FlakyProxy(port)
     server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
     proxy.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"

@@ -1,12 +1,12 @@
-"""A TCP proxy with the rate of a thin line: so many bytes a second, each way, and a small buffer.
+"""A TCP proxy with the rate of a slow link: a number of bytes a second in each direction, and a small buffer.
 
 async with SlowLink(hub.link_port, bytes_per_second=16_000, delay_seconds=0.1) as link:
     agent = EdgeAgent(folder, link.url)
-    link.up_bytes            # what came from the node so far, headers and all
-    link.cut()               # every connection breaks; new ones are served
+    link.up_bytes            # bytes from the node so far, including headers
+    link.cut()               # every connection breaks; new ones are accepted
     link.close(), await link.open()    # away, and back
 
-The rate is of the whole line, as that of a modem is: connections share it.
+All connections share the rate, as with a modem.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ BUFFER_BYTES = 8 * 1024
 
 
 class _Lane:
-    """One direction of the line: bytes take their turn."""
+    """One direction of the link: bytes wait for their turn."""
 
     def __init__(self, rate: float, delay: float) -> None:
         self.rate, self.delay = rate, delay
         self._free_at = 0.0
 
     async def carry(self, size: int) -> float:
-        """Until the bytes have left; returns when they arrive."""
+        """Wait until the bytes are sent; returns the time at which they arrive."""
         loop = asyncio.get_running_loop()
         self._free_at = max(self._free_at, loop.time()) + size / self.rate
         await asyncio.sleep(max(0.0, self._free_at - loop.time()))
@@ -58,7 +58,7 @@ class SlowLink:
             task.cancel()
 
     def close(self) -> None:
-        """Every connection breaks and no new one is taken."""
+        """Break every connection and accept no new one."""
         self._server.close()
         self.cut()
 

@@ -1,1 +1,1 @@
-"""Tables, where they are kept, and Spark: formats, object stores, catalogs, jobs without Spark."""
+"""Tables, their storage, and Spark: formats, object stores, catalogs, jobs without Spark."""

@@ -1,4 +1,4 @@
-"""Rows for a Delta table in a folder, and what a stream's batch decides before it commits them."""
+"""Rows for a Delta table in a folder, and the decisions of a batch before it commits them."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ Serve = Callable[[Answers], str]
 
 
 def commit_until_in(table: IcebergTable, batch: int, tries_max: int) -> int:
-    """Commit as the sink does, which asks the table after every error; how often it was tried."""
+    """Commit as the sink does, which checks the table after every error; returns the number of attempts."""
     for tries in range(1, tries_max + 1):
         try:
             table.commit(batch, batch)
@@ -67,11 +67,11 @@ class IcebergTable:
         self.format.ensure(self.place, SCHEMA)
 
     def opened(self) -> Table:
-        """As others open it: by its name, with nothing of ours."""
+        """The table as other programs open it: by name, without our code."""
         return SqlCatalog("fairlead", uri=self.catalog.uri).load_table((self.catalog.namespace, "rows"))
 
     def rewrite(self, key: str, value: object) -> None:
-        """What its metadata says there, as any writer could; of all its versions, where it is theirs."""
+        """Change its metadata as any writer could, in all its versions if they have the key."""
         with sqlite3.connect(self.folder / "catalog.db") as asked:
             ((location,),) = asked.execute("select metadata_location from iceberg_tables")
             old = Path(location.removeprefix("file://"))
@@ -98,7 +98,7 @@ class IcebergTable:
         return writing.close()
 
     def commit(self, batch: int, *numbers: int, application: str = "app") -> bool:
-        """False where the table says that it holds the batch."""
+        """False if the table already has the batch."""
         decided = self.decided(batch, max(numbers), application)
         if isinstance(decided, AlreadyIn):
             return False
@@ -115,6 +115,6 @@ class IcebergTable:
         return commit.decide(state, application=application, batch=batch, end=end, counts=BatchCounts(rows=1))
 
     def numbers(self) -> list[int]:
-        """Of its rows."""
+        """The numbers of its rows."""
         found = tables.existing(self.format, self.place).to_table(columns=["_id"])["_id"].to_pylist()
         return sorted(int(each) for each in found)

@@ -1,4 +1,4 @@
-"""Rows for tests of latest tables, and what their latest table has to be: a dict, made in plain Python."""
+"""Rows for tests of latest tables, and the expected latest table: a dict, computed in plain Python."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One message. ``number`` is its place in the order of arrival; ``enqueued`` seconds on the device's clock."""
+    """One message. ``number`` is its position in the order of arrival; ``enqueued`` seconds on the device's clock."""
 
     node: str | None = "n"
     source: str | None = None
@@ -52,7 +52,7 @@ class Row:
         return f"{self.number:040x}"
 
     def plain(self) -> dict[str, Any]:
-        """As a row of ``SCHEMA``."""
+        """This message as a row of ``SCHEMA``."""
         published = START + datetime.timedelta(seconds=self.number)
         enqueued = None if self.enqueued is None else START + datetime.timedelta(seconds=self.enqueued)
         return {
@@ -63,7 +63,7 @@ class Row:
 
 
 def append(table: Place, rows: Sequence[Row], schema: pa.Schema = SCHEMA, **more: Any) -> None:
-    """One commit; ``more``: columns that all of these rows have beside."""
+    """One commit; ``more``: further columns of all these rows."""
     delta.ensure(table, schema)
     writing = delta.writing(table)
     if rows:
@@ -72,7 +72,7 @@ def append(table: Place, rows: Sequence[Row], schema: pa.Schema = SCHEMA, **more
 
 
 def model(rows: Iterable[Row], definition: LatestDefinition) -> dict[tuple[Any, ...], tuple[str, int, bool]]:
-    """By key: id, value and whether it is deleted."""
+    """The expected content by key: id, value and whether it is deleted."""
     found: dict[tuple[Any, ...], Row] = {}
     for row in rows:
         key = tuple(getattr(row, name) for name in definition.key)
@@ -93,7 +93,7 @@ def _order(row: Row, definition: LatestDefinition) -> tuple[Any, ...]:
 
 
 def content(table: Place, definition: LatestDefinition) -> dict[tuple[Any, ...], tuple[str, int, bool]]:
-    """What the latest table holds, read as strangers do; fails where a key is there twice or in a wrong bucket."""
+    """The content of the latest table, read without our code; fails if a key is duplicated or in a wrong bucket."""
     state = latest_table.open_state(table)
     assert state is not None
     rows = state.opened.to_pyarrow_table().to_pylist()

@@ -1,8 +1,8 @@
-"""A job, backfills and repairs on one table, without Spark: what is committed goes through the program's own code.
+"""A job, backfills and repairs on one table, without Spark; commits use the program's own code.
 
     messages ── job: batches of letters, then rows ──▶ table and its dead letters ◀── repair, backfill
 
-``unfit`` names the messages that today's rules refuse; taking one out is what mending a schema is.
+``unfit`` names the messages that the current rules refuse; removing one corresponds to fixing a schema.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def moment(number: int) -> datetime.datetime:
 
 
 def name(number: int) -> str:
-    """A message id as the service makes them."""
+    """A message id as the service creates them."""
     return f"{int(moment(number).timestamp() * 1000):016x}{'0' * 24}"
 
 
@@ -52,11 +52,11 @@ def payload(number: int, **changes: Any) -> bytes:
 
 
 class Killed(Exception):
-    """Stands for SIGKILL: nothing of the program catches it."""
+    """Stands for SIGKILL: the program does not catch it."""
 
 
 class World:
-    """``before``, ``after``: called with the table around each commit; may raise ``Killed`` or commit other things."""
+    """``before``, ``after``: called with the table around each commit; may raise ``Killed`` or commit more."""
 
     def __init__(self, table_format: TableFormat, table: Place) -> None:
         self.real = table_format
@@ -78,7 +78,7 @@ class World:
         self.payloads |= payloads
 
     def judge(self, letters: pa.Table) -> pa.Table:
-        """As the job would, by the rules of today."""
+        """Check a message as the job would, with the current rules."""
         aside = {name(number): MISFIT for number in self.unfit}
         plain = correction.pages(letters, functools.partial(envelope.page, set_aside=aside))
         now = pa.repeat(pa.scalar(BEGIN, envelope.TIMESTAMP), plain.num_rows)
@@ -86,7 +86,7 @@ class World:
         return correction.numbered(plain.append_column("_date", plain["_published_at"].cast(pa.date32())))
 
     def run_job(self, upto: int, *, begin_again: bool = False) -> None:
-        """The next batch, or the last one again: its letters, then its rows."""
+        """The next batch, or the last one again: its dead letters, then its rows."""
         batch = self.batch if begin_again else self.batch + 1
         first = self.reached + 1
         numbers = [number for number in sorted(self.payloads) if first <= number <= upto]
@@ -111,8 +111,8 @@ class World:
         self.reached = upto
 
     def backfill(self, *, at_a_time: int = 1000, jobless: bool = False) -> None:
-        """What the table lacks, as `fairlead ingest backfill` adds it, range after range: all that the job has passed;
-        `jobless`: all there is, where no job has begun."""
+        """Add missing rows as `fairlead ingest backfill` does, range after range: everything that the job has passed;
+        `jobless`: everything, if no job has begun."""
         upto = commit.left_to_job(self.real.state(self.table, "")).get(TOPIC)
         if upto is None:
             upto = "~" if jobless else ""
@@ -133,7 +133,7 @@ class World:
         return found.run(lambda: self.judge, dry_run=dry_run)
 
     def rows(self) -> Counter[str]:
-        """Identity of each row, as often as it is there."""
+        """The identity of each row, including duplicates."""
         return Counter(tables.existing(self.real, self.table).to_table(columns=["_id"])["_id"].to_pylist())
 
     def bodies(self) -> dict[str, str]:
@@ -166,7 +166,7 @@ class World:
 
 
 class _Watched:
-    """The table format, with what the world does around each commit."""
+    """The table format, which calls the world before and after each commit."""
 
     def __init__(self, world: World) -> None:
         self._world = world

@@ -1,4 +1,4 @@
-"""Rows marked as deleted beside the files that hold them, as engines that merge on read do it."""
+"""Rows marked as deleted in separate files, as engines with merge-on-read do it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Deletes(ManifestWriterV2):
 def mark_deleted(
     table: Table, positions: Mapping[str, Sequence[int]], content: DataFileContent = DataFileContent.POSITION_DELETES
 ) -> None:
-    """One file with the positions of rows by the location of their file, and the version that has it."""
+    """One file with positions of rows by data file, and the version that has it."""
     head = table.current_snapshot()
     assert head is not None
     files = [task.file for task in table.scan().plan_files()]

@@ -45,7 +45,7 @@ class ObjectStore:
         self.kill()
 
     def start(self) -> None:
-        """Ready when this returns."""
+        """Start it; it is ready when this returns."""
         command = [
             str(assets("versitygw") / "versitygw"), "--port", f"127.0.0.1:{self.port}", "--region", REGION, "--quiet",
             "posix", str(self.content.parent),
@@ -65,7 +65,7 @@ class ObjectStore:
         wait_until("the object store answers", up, seconds=READY_SECONDS, describe=running.tail)
 
     def kill(self) -> None:
-        """As by -9."""
+        """Kill it with -9."""
         if self.running is not None:
             self.running.kill()
             self.running = None
@@ -78,7 +78,7 @@ class ObjectStore:
 
     @property
     def settings(self) -> dict[str, str]:
-        """As the table `[storage]` says it."""
+        """The settings of the table `[storage]`."""
         found = {name: getattr(self.storage, name) for name in self.storage.__struct_fields__}
         return {name: value for name, value in found.items() if value is not None}
 
@@ -86,5 +86,5 @@ class ObjectStore:
         return parse(f"s3://{bucket}/{path}", self.storage)
 
     def objects(self) -> list[Path]:
-        """Files of the bucket, relative to it."""
+        """The files of the bucket, relative to it."""
         return sorted(path.relative_to(self.content) for path in self.content.rglob("*") if path.is_file())

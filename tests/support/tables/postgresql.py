@@ -1,9 +1,9 @@
-"""A real PostgreSQL on loopback, with one database and one user: started, killed, stopped in its tracks, started again.
+"""A real PostgreSQL on loopback, with one database and one user: started, killed, suspended, started again.
 
 with PostgreSQL() as database:
     table_format = tables.of("iceberg", database.catalog())
 
-It refuses to run as root, and a test's own folder can be read by no one else: so programs and data lie in a folder of
+It refuses to run as root, and only the owner can read a test's folder: so programs and data are in a folder of
 their own, which is removed at the end, and root starts it as another user.
 """
 
@@ -39,13 +39,13 @@ SETTINGS: Final = ("listen_addresses=127.0.0.1", "unix_socket_directories=", "ma
 
 @functools.cache
 def built() -> Path:
-    """Folder of its programs. Seconds when cold. Skips the test where it cannot be had."""
+    """The folder of its programs. Takes seconds the first time. Skips the test if they are not available."""
     tool("mvn")
     return fetched(BUILDER, "postgresql")
 
 
 class PostgreSQL:
-    """`settings`: more of the server's own, as NAME=VALUE."""
+    """`settings`: further settings of the server, as NAME=VALUE."""
 
     def __init__(self, *settings: str) -> None:
         self._settings = (*SETTINGS, *settings)
@@ -76,7 +76,7 @@ class PostgreSQL:
         shutil.rmtree(self.folder)
 
     def start(self) -> None:
-        """Ready when this returns."""
+        """Start it; it is ready when this returns."""
         words = [word for each in (f"port={self.port}", *self._settings) for word in ("-c", each)]
         command = [*_as_no_one(), str(self.folder / "programs/bin/postgres"), "-D", str(self.folder / "data"), *words]
         running = self.running = start("postgresql", command, self.folder / "server.log", folder=Path("/"))
@@ -92,7 +92,7 @@ class PostgreSQL:
         wait_until("PostgreSQL answers", up, seconds=READY_SECONDS, describe=running.tail)
 
     def kill(self) -> None:
-        """As by -9, every process of it: what is not written is lost."""
+        """Kill every process of it with -9: what is not written is lost."""
         if self.running is not None:
             self._signal(signal.SIGSTOP)
             self._signal(signal.SIGKILL)
@@ -101,7 +101,7 @@ class PostgreSQL:
 
     @contextlib.contextmanager
     def hung(self) -> Iterator[None]:
-        """It takes connections and answers none."""
+        """Suspend it: it accepts connections and does not respond."""
         self._signal(signal.SIGSTOP)
         try:
             yield
@@ -109,7 +109,7 @@ class PostgreSQL:
             self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> None:
-        """To the server, which then starts no more, and to its processes, each in a session of its own."""
+        """Signal the server, so that it starts no more processes, then its processes, each in its own session."""
         assert self.running is not None
         of_server = Path(f"/proc/{self.running.pid}/task/{self.running.pid}/children")
         if number != signal.SIGKILL:
@@ -120,7 +120,7 @@ class PostgreSQL:
 
     @contextlib.contextmanager
     def asked(self, database: str = "postgres") -> Iterator[psycopg.Connection[Any]]:
-        """A connection of the test's own, each statement for itself."""
+        """Run statements on a separate connection, each in its own transaction."""
         with psycopg.connect(
             host="127.0.0.1", port=self.port, user=USER, password=PASSWORD, dbname=database, autocommit=True,
             connect_timeout=10,
@@ -128,14 +128,14 @@ class PostgreSQL:
             yield connection
 
     def catalog(self, database: str = "postgres", **more: Any) -> Catalog:
-        """Of ours, in one of its databases."""
+        """The settings of a catalog in one of its databases."""
         uri = f"postgresql+psycopg://{USER}@127.0.0.1:{self.port}/{database}"
         return Catalog(**{"type": "sql", "uri": uri, "password_file": str(self.password_file), **more})
 
 
 class Between:
-    """A way to the database on which commits meet with mishaps, in the order of ``fates``: `lost` (it is done, the
-    answer does not come), `never` (it does not arrive), `killed` (the server is, when it has arrived), "" (nothing)."""
+    """A proxy to the database that breaks commits, in the order of ``fates``: `lost` (it is done, the
+    response is lost), `never` (it does not arrive), `killed` (the server is killed when it arrives), "" (nothing)."""
 
     def __init__(self, database: PostgreSQL) -> None:
         self._database = database
@@ -176,7 +176,7 @@ class Between:
                 back.join()
 
     def _hand_on(self, here: socket.socket, there: socket.socket, fate: Callable[[bytes], str] = lambda _: "") -> None:
-        """Until one of them ends it, or a mishap does."""
+        """Forward data until one side, or a fault, ends the connection."""
         with contextlib.suppress(OSError):
             while said := here.recv(65536):
                 met = fate(said)

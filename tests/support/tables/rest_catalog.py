@@ -27,7 +27,7 @@ JAVA: Final = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 @functools.cache
 def built() -> Path:
-    """Its folder. A minute when cold, milliseconds when warm. Skips the test where it cannot be had."""
+    """Its folder. Takes a minute the first time, then milliseconds. Skips the test if it is not available."""
     for name in ("mvn", "javac"):
         tool(name)
     return fetched(BUILDER, "rest-catalog", str(HADOOP))
@@ -49,7 +49,7 @@ class RestCatalog:
         self.kill()
 
     def start(self) -> None:
-        """Ready when this returns."""
+        """Start it; it is ready when this returns."""
         hadoop = ":".join(map(str, sorted(HADOOP.glob("hadoop-client-*.jar"))))
         command = [
             "java", *JAVA, "-cp", f"{built()}/classes:{built()}/jars/*:{hadoop}", "Server", str(self.port),
@@ -69,11 +69,11 @@ class RestCatalog:
         wait_until("the catalog answers", up, seconds=READY_SECONDS, describe=running.tail)
 
     def kill(self) -> None:
-        """As by -9."""
+        """Kill it with -9."""
         if self._running is not None:
             self._running.kill()
             self._running = None
 
     def catalog(self, url: str | None = None) -> Catalog:
-        """``url``: by a way round."""
+        """The settings of this catalog; ``url``: the address of a proxy."""
         return Catalog(type="rest", uri=url or f"http://127.0.0.1:{self.port}")

@@ -1,13 +1,13 @@
-"""A store that takes credentials of a role alone, and the service (STS) that gives them for a token of an identity.
+"""A store that only accepts credentials of a role, and the service (STS) that issues them for an identity token.
 
 with RoleStore(store, folder) as role:
     environment = role.environment          # what a Pod with a web identity has
-    role.control(end=True)                  # all credentials so far have ended: ExpiredToken
+    role.control(end=True)                  # all credentials issued so far have expired: ExpiredToken
 
     program ─▶ STS (TLS, a private authority): AssumeRoleWithWebIdentity ─▶ key, secret, session token
             ─▶ gate (plain, loopback): is that session good? then signed anew ─▶ the real store
 
-The real store of the tests knows no sessions.  A process of its own: a library that waits may hold Python's lock.
+The real store of the tests has no sessions.  This is a separate process: a waiting library may hold Python's lock.
 
 python -m tests.support.tables.role_store STS-PORT GATE-PORT STORE-PORT CERTIFICATE KEY
 """
@@ -43,7 +43,7 @@ _KEY = re.compile(r"Credential=([^/]+)/")
 
 
 class RoleStore:
-    """`token`: the file with the identity's token, `token-1` at first and what the STS takes."""
+    """`token`: the file with the identity's token, at first `token-1`, which the STS accepts."""
 
     def __init__(self, store: ObjectStore, folder: Path) -> None:
         self._store = store
@@ -96,7 +96,7 @@ class RoleStore:
 
 
 class _Role:
-    """The process."""
+    """The server in the separate process."""
 
     def __init__(self, store_port: int) -> None:
         self._store = f"127.0.0.1:{store_port}"
@@ -178,7 +178,7 @@ class _Role:
 
 
 def _signature(method: str, raw_path: str, headers: dict[str, str]) -> str:
-    """Version 4, with the key of the real store."""
+    """A signature of version 4 with the key of the real store."""
     path, _, query = raw_path.partition("?")
     pieces = sorted(each if "=" in each else f"{each}=" for each in query.split("&") if each)
     signed = sorted(each for each in headers if each == "host" or each.startswith("x-amz-"))

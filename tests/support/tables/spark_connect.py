@@ -17,7 +17,7 @@ _CLASS: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
 class ConnectServer:
-    """`master`: where its tasks run; `environ`: what it has beside ours."""
+    """`master`: where its tasks run; `environ`: further environment variables."""
 
     def __init__(self, folder: Path, *, master: str = "local[2]", environ: Mapping[str, str] | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -36,7 +36,7 @@ class ConnectServer:
         self.kill()
 
     def start(self) -> None:
-        """Ready when this returns."""
+        """Start it; it is ready when this returns."""
         conf = {
             "spark.connect.grpc.binding.port": str(self.port),
             "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -60,7 +60,7 @@ class ConnectServer:
         wait_until("the Connect server listens", up, seconds=UP_SECONDS, describe=running.tail)
 
     def kill(self) -> None:
-        """As by -9, with its tasks."""
+        """Kill it and its tasks with -9."""
         if self.running is not None:
             self.running.kill()
             self.running = None

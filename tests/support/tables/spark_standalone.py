@@ -25,7 +25,7 @@ _SMALL: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def surroundings(environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What Spark's programs need to find each other on this machine."""
+    """The environment that Spark's programs need to find each other on this machine."""
     own = {"SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     return {**os.environ, **own, **(environ or {})}
 
@@ -76,7 +76,7 @@ class Standalone:
                 os.kill(pid, signal.SIGKILL)
 
     def start_master(self) -> None:
-        """With `remembers` it writes down applications and workers, so that a new one goes on with what is there."""
+        """With `remembers` it stores applications and workers, so that a new master continues with them."""
         where = f"-Dspark.deploy.recoveryMode=FILESYSTEM -Dspark.deploy.recoveryDirectory={self.folder}/recovery"
         recovery = f"{where} {_SMALL}" if self._remembers else _SMALL
         arguments = ["--host", "127.0.0.1", "--port", str(self.port), "--webui-port", "0"]
@@ -103,7 +103,7 @@ class Standalone:
         self.workers[number] = self._daemon(f"worker-{number}", "worker.Worker", arguments, more, before)
 
     def ready(self) -> None:
-        """Every worker that lives is known to the master."""
+        """Whether the master knows every living worker."""
         for number, worker in enumerate(self.workers):
             if worker is None:
                 continue
@@ -115,13 +115,13 @@ class Standalone:
             wait_until(f"worker {number} is known", known, seconds=UP_SECONDS, describe=worker.tail)
 
     def kill_master(self) -> None:
-        """As by -9."""
+        """Kill it with -9."""
         assert self.master is not None
         self.master.kill()
         self.master = None
 
     def kill_worker(self, number: int) -> None:
-        """As by -9 of the worker alone: its executors see that and end by themselves."""
+        """Kill only the worker with -9: its executors notice that and exit."""
         worker = self.workers[number]
         assert worker is not None
         os.kill(worker.pid, signal.SIGKILL)

@@ -1,11 +1,11 @@
-"""Between a client and a real object store, or a catalog: counts requests, loses or makes up answers to commits.
+"""A proxy before a real object store or catalog: counts requests, loses or invents responses to commits.
 
 with StoreProxy(store, folder) as proxy:
     proxy.mishaps(["lost", "503"])
     table = proxy.place("rows")
 
-A process of its own: a library that waits for an answer may hold Python's lock. The signature of a request covers its
-Host header, which is handed on as it is.
+A separate process, because a library that waits may hold Python's lock. The signature of a request covers its
+Host header, which is forwarded unchanged.
 
 python -m tests.support.tables.store_proxy PORT STORE-PORT
 """
@@ -65,7 +65,7 @@ class StoreProxy:
             self._running.kill()
 
     def place(self, path: str) -> StorePath:
-        """As `ObjectStore.place`, through here."""
+        """Like `ObjectStore.place`, through this proxy."""
         assert isinstance(self._store, ObjectStore)
         direct = self._store.place(path)
         fields = {name: getattr(direct.storage, name) for name in direct.storage.__struct_fields__}
@@ -77,19 +77,19 @@ class StoreProxy:
     def weather(
         self, *, delay: tuple[float, float] = (0.0, 0.0), busy: float = 0.0, resets: float = 0.0, lost: float = 0.0
     ) -> None:
-        """From now on each answer takes so many seconds, from and to; these parts of requests get 503, or do not reach
-        the store, or (what writes alone) are done and their answer is lost."""
+        """From now on each response takes this long (in seconds); these shares of requests get 503, or do not reach
+        the store, or (only writes) are done and their response is lost."""
         self._control({"weather": [*delay, busy, resets, lost]})
 
     def happened(self) -> Counter[str]:
         return Counter(self._control({})["happened"])
 
     def requests(self) -> int:
-        """So far."""
+        """The number of requests so far."""
         return int(self._control({})["requests"])
 
     def bytes_read(self) -> int:
-        """By clients, so far."""
+        """The bytes that clients have read so far."""
         return int(self._control({})["bytes"])
 
     def _control(self, said: dict[str, Any]) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class StoreProxy:
 
 
 class _Proxy:
-    """The process."""
+    """The server in the separate process."""
 
     def __init__(self, store_port: int) -> None:
         self._store = f"http://127.0.0.1:{store_port}"

@@ -1,4 +1,4 @@
-"""Table formats by their names, each with what it needs beside a folder: for Iceberg a catalog, here in SQLite."""
+"""Table formats by name, each with what it needs besides a folder: for Iceberg a catalog, here in SQLite."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROWS_SCHEMA = pa.schema(
 
 
 def catalog_of(name: str, folder: Path) -> Catalog | None:
-    """The catalog in ``folder`` where the format has one."""
+    """The catalog in ``folder`` if the format has one."""
     return Catalog(type="sql", uri=f"sqlite:///{folder}/catalog.db") if name == "iceberg" else None
 
 
@@ -42,13 +42,13 @@ def append_rows(
     rows: pa.Table | Sequence[Mapping[str, object]],
     schema: pa.Schema | None = None,
 ) -> None:
-    """Commit these rows without the number of a batch; rows that are dictionaries need the schema."""
+    """Commit these rows without a batch number; rows given as dictionaries need the schema."""
     writing = table_format.writing(table)
     writing.add(rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(rows, schema=schema))
     table_format.append(table, writing.close(), tables.UNNUMBERED)
 
 
 def settings_of(name: str, folder: Path) -> dict[str, Any]:
-    """The same for the settings of a job."""
+    """The settings of a job for this format."""
     found = catalog_of(name, folder)
     return {"table_format": name, **({} if found is None else {"catalog": {"uri": found.uri}})}

@@ -1,8 +1,8 @@
-"""A service of tokens (OAuth2, client credentials), and a way to a REST catalog on which only its tokens are taken.
+"""A token service (OAuth2, client credentials), and a proxy to a REST catalog that only accepts its tokens.
 
 with RestCatalog(folder) as catalog, TokenFront(catalog.port) as front:
     table_format = tables.of("iceberg", front.catalog(credential_file=...))
-    front.end_tokens()          # those that were given are refused from now on
+    front.end_tokens()          # tokens issued so far are refused from now on
     front.clients["job"] = "another secret"
 """
 
@@ -25,7 +25,7 @@ Answer = tuple[int, list[tuple[str, str]], bytes]
 
 
 class TokenFront:
-    """On loopback, threads of this process; `given` counts tokens, `refused` the requests with one that is not good."""
+    """On loopback, threads of this process; `given` counts tokens, `refused` counts requests with an invalid one."""
 
     def __init__(self, catalog_port: int) -> None:
         self.clients = {"job": "not-a-secret-of-anybody"}
@@ -78,7 +78,7 @@ class TokenFront:
         self._tokens.clear()
 
     def token(self) -> str:
-        """A good one, as if it were given to someone else."""
+        """A valid token, as if it were issued to another client."""
         self._tokens.add(token := secrets.token_urlsafe())
         return token
 

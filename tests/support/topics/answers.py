@@ -1,4 +1,4 @@
-"""Requests of the messaging clients and answers to them, as values."""
+"""Requests of the messaging clients and responses to them, as values."""
 
 from __future__ import annotations
 

@@ -60,13 +60,13 @@ LOGBACK: Final = """<configuration><appender name="out" class="ch.qos.logback.co
 
 @functools.cache
 def built() -> Path:
-    """Folder of its jars. Seconds when cold. Skips the test where it cannot be had."""
+    """The folder of its jars. Takes seconds the first time. Skips the test if they are not available."""
     tool("java")
     return fetched(BUILDER, "cassandra")
 
 
 class Node:
-    """One of them, on a folder of its own."""
+    """One node, with its own folder."""
 
     def __init__(self, folder: Path, number: int, count: int, ports: tuple[int, int], more: Sequence[str]) -> None:
         self.folder = folder
@@ -122,14 +122,14 @@ class Node:
         self.running = start(f"cassandra {self.address}", command, folder / "node.log", environ=environ, folder=folder)
 
     def kill(self) -> None:
-        """As by -9."""
+        """Kill it with -9."""
         if self.running is not None:
             self.running.kill()
             self.running = None
 
     @contextlib.contextmanager
     def hung(self) -> Iterator[None]:
-        """Connections stand and nothing is answered."""
+        """Suspend it: connections stay open and nothing responds."""
         assert self.running is not None
         os.kill(self.running.pid, signal.SIGSTOP)
         try:
@@ -144,7 +144,7 @@ class Node:
 class Cassandra:
     """`more`: further lines of cassandra.yaml, instead of ours where they have the same key.
 
-    With an `authority` it wants TLS, and the login of a user who may do what it was granted.
+    With an `authority` it requires TLS and the login of a user with the granted rights.
     """
 
     def __init__(self, folder: Path, *more: str, nodes: int = 1, authority: Authority | None = None) -> None:
@@ -168,7 +168,7 @@ class Cassandra:
         self.kill()
 
     def start(self) -> None:
-        """Those that do not run; returns when each answers and knows all others that run."""
+        """Start the nodes that do not run; returns when each responds and knows all running ones."""
         for node in self.nodes:
             if node.running is None:
                 node.start()
@@ -176,12 +176,12 @@ class Cassandra:
             self.wait(node)
 
     def kill(self) -> None:
-        """All of them."""
+        """Kill all nodes."""
         for node in self.nodes:
             node.kill()
 
     def wait(self, node: Node) -> None:
-        """Until it answers, has every running node in its ring, and agrees with each on the schema."""
+        """Wait until it responds, has every running node in its ring, and agrees with each on the schema."""
 
         def formed() -> bool:
             assert node.running is not None
@@ -198,7 +198,7 @@ class Cassandra:
 
     @contextlib.contextmanager
     def asked(self, node: Node | None = None) -> Iterator[Session]:
-        """A session of the test's own, at one node."""
+        """Run statements in a separate session at one node."""
         address = (node or self.nodes[0]).address
         profile = ExecutionProfile(load_balancing_policy=WhiteListRoundRobinPolicy([address]), request_timeout=60.0)
         cluster = Cluster(
@@ -215,7 +215,7 @@ class Cassandra:
             cluster.shutdown()
 
     def keyspace(self, name: str) -> str:
-        """Make one with a copy on every node."""
+        """Create a keyspace with a copy on every node."""
         with self.asked() as session:
             session.execute(
                 f"CREATE KEYSPACE IF NOT EXISTS {name} WITH replication = "
@@ -224,7 +224,7 @@ class Cassandra:
         return name
 
     def settings(self, keyspace: str, **more: Any) -> str:
-        """For messaging's settings file."""
+        """Lines for messaging's settings file."""
         points = ", ".join(f'"{node.address}:{self.port}"' for node in self.nodes)
         more = {"datacenter": DATACENTER, **more}
         lines = [f'keyspace = "{keyspace}"', f"contact_points = [{points}]"]

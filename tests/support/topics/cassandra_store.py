@@ -1,4 +1,4 @@
-"""Messaging's store on Cassandra as tests open it: many shards in one keyspace, since tables are slow to make."""
+"""Messaging's store on Cassandra for tests: many shards in one keyspace, because creating tables is slow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairlead_messaging.server.settings import CassandraModel
 
 
 class Counted:
-    """Counts what a store notes."""
+    """Counts the events of a store."""
 
     def __init__(self) -> None:
         self.requests: dict[str, int] = {}
@@ -42,7 +42,7 @@ def model_of(cassandra: Cassandra, keyspace: str, **more: Any) -> CassandraModel
 
 
 class Shards:
-    """A session that all stores share, and shards of their own."""
+    """One session for all stores, and a separate shard for each."""
 
     def __init__(self, cassandra: Cassandra, keyspace: str = "shards") -> None:
         self._cassandra = cassandra
@@ -58,9 +58,9 @@ class Shards:
         self.session.close()
 
     def unused(self) -> str:
-        """A name none had yet."""
+        """An unused shard name."""
         return f"shard{next(self._numbers)}"
 
     def opened(self, shard: str | None = None, name: str = "a test") -> CassandraKV:
-        """One to begin with, or the one of this name."""
+        """Open a new store, or the one with this name."""
         return open_shard(self.session, shard or self.unused(), name, self.counted)

@@ -1,6 +1,6 @@
-"""Messages of a sender who wants a pipeline to stop: envelopes and bodies at every edge, by seed.
+"""Messages that try to stop a pipeline: envelopes and bodies at every limit, by seed.
 
-hostile.messages(seed, count) → payloads; the first are the known edges, the rest are drawn
+hostile.messages(seed, count) → payloads; the first are the known limits, the rest are random
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def messages(seed: int, count: int) -> list[bytes]:
 
 
 def good(number: int, body: str = '{"d":1.5}') -> bytes:
-    """A message as it should be, with this body."""
+    """A valid message with this body."""
     return _message(number, {"body": body})
 
 

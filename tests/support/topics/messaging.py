@@ -1,4 +1,4 @@
-"""The messaging service for tests: its real HTTP interface over a chosen store, with a clock one can turn.
+"""The messaging service for tests: its real HTTP interface over a chosen store, with a clock that tests move.
 
 async with serving() as topics:  await topics.create("t");  await topics.publish("t", "a");  await topics.poll("t")
 """
@@ -77,7 +77,7 @@ def b64(text: str | bytes) -> str:
 
 @dataclass
 class Topics:
-    """A client that speaks plain HTTP, so that tests see what outsiders see."""
+    """A plain HTTP client, so that tests see what external clients see."""
 
     session: aiohttp.ClientSession
     url: str
@@ -88,7 +88,7 @@ class Topics:
     answers: list[Answer] = field(default_factory=list)
 
     async def ask(self, method: str, path: str, body: Any = None, **options: Any) -> Answer:
-        """``path`` starts with / when absolute, else it lies under the namespace."""
+        """``path`` is absolute if it starts with /, otherwise below the namespace."""
         url = self.url + (path if path.startswith("/") else f"/v1/namespaces/{self.namespace}/{path}")
         if body is not None and not isinstance(body, bytes):
             options["json"] = body
@@ -152,13 +152,13 @@ class Topics:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something the service does by itself; the test's own timeout is the limit."""
+    """Wait for something that the service does on its own; the test's timeout is the limit."""
     while not condition():  # noqa: ASYNC110 - what is waited for has no event to offer
         await asyncio.sleep(0.001)
 
 
 async def keeps_alive(topics: Topics, pointer: int) -> None:
-    """Returns when a client renewed a transaction three times; the service's clock goes on only in between."""
+    """Returns when a client has renewed a transaction three times; the service's clock advances only in between."""
     for _ in range(3):
         transaction = topics.broker._service.transactions.find(pointer)
         assert transaction is not None
@@ -176,7 +176,7 @@ def _expires(topics: Topics, pointer: int) -> int:
 async def serving(
     kv: OrderedKV | None = None, clock: Clock | None = None, *, spans: Spans | None = None, **keys: Any
 ) -> AsyncIterator[Topics]:
-    """The service on a free port over ``kv`` (a fresh memory store), which the caller keeps when it gave one."""
+    """The service on a free port over ``kv`` (default: a new memory store); a given store stays open at the end."""
     clock = clock or Clock()
     store = kv or MemoryKV()
     broker = Broker(
@@ -202,7 +202,7 @@ async def serving(
 
 
 async def _check_contract(breaches: list[str], request: web.Request, response: web.StreamResponse) -> None:
-    """Every answer of every test is one the contract promises: its shape byte for byte, its status and its code."""
+    """Check that every response in every test follows the contract: its form, status and code."""
     resource = request.match_info.route.resource
     path = resource.canonical if resource is not None else None
     method = "GET" if request.method == "HEAD" else request.method

@@ -1,4 +1,4 @@
-"""The messaging service over mutual TLS with a table of access, asked with any certificate or token.
+"""The messaging service over mutual TLS with access entries, called with any certificate or token.
 
 async with guarded(tmp_path, entry("app", "publish", "default/a")) as service:
     answer = await service.ask("app", "POST", "/v1/namespaces/default/topics/a/publish", body)
@@ -38,7 +38,7 @@ def entry(subject: str, verbs: str, *topics: str) -> dict[str, Any]:
 
 @dataclass
 class Guarded:
-    """``ask`` as a subject: the name of a certificate, which is made when it is first asked for; None: without one."""
+    """``ask`` as a subject: the name of a certificate, created at its first use; None: without a certificate."""
 
     authority: Authority
     url: str
@@ -70,7 +70,7 @@ class Guarded:
         return (await self.ask(name, method, path, body, **options)).status
 
     async def create(self, *topics: str) -> None:
-        """As the administrator; ``namespace/name``."""
+        """Create a topic (``namespace/name``) as the administrator."""
         for each in topics:
             namespace, _, name = each.partition("/")
             assert await self.status("administrator", "PUT", f"/namespaces/{namespace}/topics/{name}") == 200
@@ -92,7 +92,7 @@ class Guarded:
 async def guarded(
     folder: Path, *entries: dict[str, Any], wall: Callable[[], float] = time.time, **keys: Any
 ) -> AsyncIterator[Guarded]:
-    """With an administrator beside the ``entries``, unless ``keys`` say what access is; ``wall`` ends certificates."""
+    """With an administrator besides the ``entries``, unless ``keys`` set the access; ``wall`` expires certificates."""
     authority = Authority(folder)
     server_pair = authority.issue("messaging", hosts=("127.0.0.1",))
     shown = {

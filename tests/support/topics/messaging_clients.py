@@ -1,4 +1,4 @@
-"""Both messaging clients behind one face, so that one suite asks the same of each.
+"""Both messaging clients behind one interface, so that one suite tests both.
 
 The synchronous one is called in threads, which is also how it is meant to be shared.
 """
@@ -20,7 +20,7 @@ KINDS = ("asyncio", "sync")
 
 
 class Table:
-    """A participant that remembers what it was asked, and fails where the test says so."""
+    """A participant that records its calls, and fails where the test says so."""
 
     def __init__(self, *, failing: str = "", changes: Sequence[str] = ()) -> None:
         self.asked: list[str] = []
@@ -78,7 +78,7 @@ class _InThreads:
 
 
 class Client:
-    """`await client.ask.publish(…)`, and what else a client brings."""
+    """`await client.ask.publish(…)`, and the other features of a client."""
 
     def __init__(self, kind: str, url: str, **how: Any) -> None:
         self.kind = kind
@@ -92,7 +92,7 @@ class Client:
         await self.ask.close()
 
     async def messages(self, *topic: str, **how: Any) -> AsyncIterator[Message]:
-        """Each as it comes."""
+        """Each message as it arrives."""
         if self.kind == "asyncio":
             async for message in self.real.messages(*topic, **how):
                 yield message
@@ -106,7 +106,7 @@ class Client:
 
     @asynccontextmanager
     async def work(self, *tables: Table, **how: Any) -> AsyncIterator[Any]:
-        """A unit of work; what is yielded has `publish` as a coroutine."""
+        """A transaction context; the yielded object has `publish` as a coroutine."""
         if self.kind == "asyncio":
             participants = [_Asyncio(table) for table in tables]
             async with AsyncTransactionContext(self.real, participants=participants, **how) as work:

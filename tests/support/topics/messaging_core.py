@@ -1,4 +1,4 @@
-"""The messaging core without HTTP, threads or time: commands in, answers out, one batch at a time.
+"""The messaging core without HTTP, threads or time: commands in, responses out, one batch at a time.
 
 core = Core();  core.create("t");  core.do(publish("t", "a"));  core.read("t")
 """
@@ -41,7 +41,7 @@ def producer(*sequences: int, epoch: int = 1, fence: bool = False) -> NumberedPr
 
 
 class Core:
-    """A service over a store, and a clock that moves only by hand."""
+    """A service over a store, and a clock that only the test moves."""
 
     def __init__(self, kv: OrderedKV | None = None, limits: TransactionLimits | None = None) -> None:
         self.kv = kv or MemoryKV()
@@ -50,11 +50,11 @@ class Core:
         self.service = Service(self.kv, limits)
 
     def restart(self) -> None:
-        """Everything in memory is gone, as after kill -9."""
+        """Lose everything in memory, as after kill -9."""
         self.service = Service(self.kv, self._limits)
 
     def batch(self, *commands: Command[Any], lost: bool = False) -> list[Any]:
-        """One group write; answers, or the error a command met.  ``lost``: the write never happens."""
+        """One group write; returns responses, or the error of a command.  ``lost``: the write never happens."""
         batch = Batch()
         answers: list[Any] = []
         for command in commands:
@@ -71,7 +71,7 @@ class Core:
         return answers
 
     def do(self, command: Command[Any]) -> Any:
-        """One command in a batch of its own; raises what it met."""
+        """One command in its own batch; raises its error."""
         [answer] = self.batch(command)
         if isinstance(answer, MessagingError):
             raise answer
@@ -125,7 +125,7 @@ class Core:
 
 
 def answers_as_typed(core: Core, command: Command[Any]) -> None:
-    """The answer is an instance of the T in the command's ``Command[T]``."""
+    """Check that the response is an instance of T in the command's ``Command[T]``."""
     [wanted] = [get_args(base)[0] for base in type(command).__orig_bases__ if get_args(base)]  # type: ignore[attr-defined]
     answer = core.do(command)
     assert isinstance(answer, get_origin(wanted) or wanted), (

@@ -1,4 +1,4 @@
-"""A real messaging service for tests of those who read and write topics, and messages to put there.
+"""A real messaging service for tests of programs that read and write topics, and messages for it.
 
 with MessagingService(folder) as service:  service.create("default/telemetry");  service.publish(…)
 """
@@ -26,7 +26,7 @@ BATCH = 1000
 
 
 class MessagingService:
-    """The program itself, on a port of its own; `kill` and `start` it as often as you like, the port stays."""
+    """The program on its own port; `kill` and `start` it as often as you like, the port stays the same."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class MessagingService:
         cleanup_seconds: float = 3600.0,
         more: str = "",
     ) -> None:
-        """``more``: of its settings, in TOML."""
+        """``more``: further settings, in TOML."""
         folder.mkdir(parents=True, exist_ok=True)
         self.port = free_ports(1)[0]
         self.url = f"http{'s' if authority else ''}://127.0.0.1:{self.port}"
@@ -63,7 +63,7 @@ class MessagingService:
         self._running: Running | None = None
 
     def set(self, more: str) -> None:
-        """Settings beside those of the test, from the next start on; its client may do all unless they say who may."""
+        """Set further settings for the next start; the test's client may do everything unless they set the access."""
         self._config.write_text(self._settings + ("" if "[[access]]" in more else self._access) + more)
 
     def start(self) -> MessagingService:
@@ -115,7 +115,7 @@ class MessagingService:
             self._client.publish(*_names(topic), payloads[first : first + BATCH], ttl_seconds=ttl)
 
     def publish_patiently(self, topic: str, payloads: Sequence[bytes], producer: str, first: int) -> None:
-        """As an edge does it: one producer, numbered from `first`, repeated until it is stored, stored once."""
+        """Publish as an edge does: one producer, numbered from `first`, retried until each message is stored once."""
 
         def stored() -> bool:
             try:
@@ -127,7 +127,7 @@ class MessagingService:
         wait_until("the messages are stored", stored, seconds=120)
 
     def readers(self, topic: str) -> list[dict[str, Any]]:
-        """What the service knows of the topic's readers."""
+        """The readers of the topic that the service knows."""
         return [msgspec.to_builtins(reader) for reader in self._client.readers(*_names(topic))]
 
     def visible(self, topic: str) -> int:
@@ -135,7 +135,7 @@ class MessagingService:
         return sum(each.state == "visible" for each in self._client.inspect(*_names(topic), limit=1000))
 
     def payloads(self, topic: str) -> list[bytes]:
-        """All that a reader gets now, in its order."""
+        """Everything that a reader would get now, in order."""
         return [each.payload for each in self._client.messages(*_names(topic))]
 
     def _is_up(self) -> bool:

@@ -1,4 +1,4 @@
-"""A topic as messaging keeps it, for tests of receipts: what is stored, where, and how far a table has read it.
+"""A model of a topic for tests of receipts: the stored messages, their positions, and how far a table has read.
 
 model = TopicModel();  hub.answer = model.answer;  model.read();  hub.tables = [model.tables()]
 """
@@ -11,7 +11,7 @@ NAME = "default/telemetry"
 
 
 class TopicModel:
-    """Answers batches with positions, as hub and messaging do together; what is known already is not stored again."""
+    """Answers batches with positions, as hub and messaging do together; duplicates are not stored."""
 
     def __init__(self) -> None:
         self.places: dict[tuple[int, str, int], int] = {}
@@ -38,17 +38,17 @@ class TopicModel:
         return message.Ack(parent_id=1, positions=[place])
 
     def read(self, upto: int | None = None) -> None:
-        """The table reads on, to the end or so far."""
+        """Let the table read on, to the end or to this position."""
         self.reached = self._next - 1 if upto is None else upto
 
     def make_anew(self) -> None:
-        """The topic is deleted and made again; positions go on."""
+        """Delete and recreate the topic; positions continue."""
         self.generation += 1
         self.places.clear()
         self.ids.clear()
 
     def tables(self, *, batch: int = 1) -> message.TopicTables:
-        """What the hub says."""
+        """The hub's response about tables."""
         table = message.TableReached(
             reader="telemetry",
             table="/tables/telemetry",
@@ -60,10 +60,10 @@ class TopicModel:
         return message.TopicTables(topic=NAME, service="s", generation=self.generation, readers=[table])
 
     def position_of(self, id: str) -> str:
-        """Where a message stands."""
+        """The position of a message."""
         return position(self.ids[id])
 
 
 def position(number: int) -> str:
-    """As messaging writes it; 0 is before the first."""
+    """A position in messaging's format; 0 is before the first."""
     return f"{number:020x}" + "0" * 20 if number else ""

@@ -66,7 +66,7 @@ def diff(what: str, node: str | None, url: str | None, token_file: Path | None, 
     Exit codes: 0 no difference; 1 a difference, or an error.
     """
     if url is not None and "/" in what and node is None:
-        raise click.UsageError("--edge asks one agent: name its node with --node")
+        raise click.UsageError("--edge reads from one agent: name its node with --node")
     records = target.ask(lambda kube: _records(kube, what, node, target))
     differences = 0
     for lines in _with_contents(records, url, token_file, target) if url is not None else _versions(records):
@@ -101,7 +101,7 @@ async def _records(kube: Kube, what: str, node: str | None, target: Target) -> l
     ]
     if not records:
         where = f"node {node}" if node else "any node"
-        text = f"there is no record of {what} at {where}; fairlead explain {what} --node NODE says why"
+        text = f"no ObjectSync of {what} exists for {where}; fairlead explain {what} --node NODE shows why"
         raise click.ClickException(text)
     return sorted(records, key=_name)
 

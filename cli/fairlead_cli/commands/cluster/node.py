@@ -30,7 +30,7 @@ REASON_CHARS_MAX = 256
 """Longest reason that is shown anywhere."""
 NOTICED_SECONDS = 5.0
 """How long to wait for a hub to confirm a revocation."""
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 ENDED_SECONDS = 10.0
 """How long to wait for the hub to record that a session has ended."""
 RECORDS_SECONDS = 30.0
@@ -99,7 +99,7 @@ def revoke(name: str, reason: str, force: bool, target: Target, shown: Printer) 
         if not force and await _found(kube, instructions.node_path(name)) is None:
             leaving = await _Leaving.of(kube, name)
             if leaving.is_nothing:
-                raise click.ClickException(f"{_nothing(name)}; if it is to be revoked all the same, use --force")
+                raise click.ClickException(f"{_not_found_text(name)}; if it is to be revoked all the same, use --force")
         found, clock = await _written(kube, name, lambda before: Revocation(before=before, reason=why))
         found, noticed = await _noticed(kube, name, found)
         return found, f"{_verdict(name, found, noticed)}{clock}"
@@ -208,12 +208,12 @@ def delete(name: str, force: bool, dry_run: bool, target: Target) -> None:
     async def act(kube: Kube) -> None:
         leaving = await _Leaving.of(kube, name)
         if leaving.is_nothing:
-            raise click.ClickException(_nothing(name))
+            raise click.ClickException(_not_found_text(name))
         end = time.monotonic() + ENDED_SECONDS
         while (why := leaving.why_not()) and not force:
             if not leaving.is_connected or time.monotonic() > end:
                 raise click.ClickException(why)
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
             leaving = await _Leaving.of(kube, name)
         for line in leaving.lines():
             click.echo(f"{'would be ' if dry_run else ''}{line}")
@@ -322,7 +322,7 @@ def _refuse_no_name(name: str) -> None:
         raise click.UsageError(f"{name!r} cannot be the name of a Node: lower-case letters, digits, - and .")
 
 
-def _nothing(name: str) -> str:
+def _not_found_text(name: str) -> str:
     return f"there is no Node, EdgeNode, JoinToken or record named {name}; fairlead nodes lists the nodes"
 
 
@@ -373,7 +373,7 @@ async def _until(ask: Callable[[], Awaitable[int]], seconds: float) -> int:
         found = await ask()
         if not found or time.monotonic() > end:
             return found
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)
 
 
 def _answer(found: dict[str, Any], said: str, shown: Printer) -> None:
@@ -446,7 +446,7 @@ async def _noticed(kube: Kube, name: str, found: dict[str, Any]) -> tuple[dict[s
             return found, True
         if time.monotonic() > end:
             return found, False
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)
         found = await instructions.edge_node(kube, name)
 
 

@@ -167,7 +167,7 @@ def create(
         shown.say(clock)
     try:
         # After printing the tokens, which are shown only once: the user may not be allowed to read Nodes.
-        target.ask(lambda kube: _look_at_nodes(kube, nodes, create_node, shown))
+        target.ask(lambda kube: _check_nodes(kube, nodes, create_node, shown))
     except click.ClickException as unseen:
         if create_node:
             raise
@@ -205,7 +205,7 @@ async def _make(
     return made, hub, failed
 
 
-async def _look_at_nodes(kube: Kube, nodes: Sequence[str], create_node: bool, shown: Printer) -> None:
+async def _check_nodes(kube: Kube, nodes: Sequence[str], create_node: bool, shown: Printer) -> None:
     """Report missing and unlabelled Nodes: a device can join without its Node, but gets no session."""
     if not nodes:
         return

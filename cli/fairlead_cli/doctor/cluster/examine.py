@@ -27,7 +27,7 @@ READY_SECONDS = 5.0
 READY_BYTES_MAX = 4096
 REVIEWS_AT_ONCE = 16
 LABELLED = "app.kubernetes.io/part-of=fairlead"
-REACH = "is the API server reachable, and may this user read there?"
+REACH = "check that the API server is reachable and that this user may read from it"
 FORBIDDEN = 403
 NOT_FOUND = 404
 Judge = Callable[[Kube], Awaitable[Iterable[Finding]]]
@@ -70,7 +70,7 @@ def _check(target: Target, name: str, judge: Judge) -> Check:
         try:
             return list(await judge(kube))
         except ApiRefused as error:
-            remedy = {FORBIDDEN: "ask with a user who may read it", NOT_FOUND: installation.APPLY}.get(
+            remedy = {FORBIDDEN: "use an account that may read it", NOT_FOUND: installation.APPLY}.get(
                 error.status, REACH
             )
             return [problem(name, f"{error}", remedy)]
@@ -120,7 +120,10 @@ async def _surplus(kube: Kube, places: Places, delivered: Collection[tuple[str, 
         if error.status != FORBIDDEN:
             raise
         return [
-            ok("rights", "this user may not read roles, so whether a hub may do more than it needs was not looked at")
+            ok(
+                "rights",
+                "this user may not read roles, so it was not checked whether a hub has more permissions than it needs",
+            )
         ]
     return [installation.judge_surplus(accounts[0], hub_role.surplus(may, delivered))]
 
@@ -160,7 +163,7 @@ async def _authorities(kube: Kube, at: str) -> Iterable[Finding]:
     except ApiRefused as error:
         if error.status != FORBIDDEN:
             raise
-        return [ok("certificates", "this user may not read Secrets, so the certificates in them were not looked at")]
+        return [ok("certificates", "this user may not read Secrets, so the certificates in them were not checked")]
     return installation.judge_secrets(found, _now())
 
 
@@ -182,4 +185,4 @@ def _ready(name: str, url: str) -> Check:
             return [programs.judge_ready(name, url, None, getattr(reason, "strerror", None) or str(reason))]
         return [programs.judge_ready(name, url, status, content.decode(errors="replace"))]
 
-    return Check(f"{name}.ready", SECONDS, probe, f"is {name} running?")
+    return Check(f"{name}.ready", SECONDS, probe, f"check that {name} is running")

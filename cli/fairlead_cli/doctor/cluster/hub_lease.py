@@ -18,17 +18,17 @@ async def warn(kube: Kube) -> None:
 
 
 class LeaseLine:
-    """For a command that polls: prints the line once, and again after a hub was back in between."""
+    """For commands that poll: prints the line once, and again if a hub was back in between."""
 
     def __init__(self) -> None:
-        self._is_said = False
+        self._is_printed = False
 
     async def warn(self, kube: Kube) -> None:
         """Like the function of this name."""
         why = await no_hub(kube)
-        if why and not self._is_said:
+        if why and not self._is_printed:
             click.echo(f"{why}: what follows is the last known state", err=True)
-        self._is_said = bool(why)
+        self._is_printed = bool(why)
 
 
 async def no_hub(kube: Kube) -> str:

@@ -49,24 +49,24 @@ def _compared(check: str, name: str, wanted: Mapping[str, Any], found: Mapping[s
     [ours] = wanted["spec"]["versions"]
     served = {each["name"]: each for each in found["spec"].get("versions") or () if each.get("served")}
     if ours["name"] not in served:
-        text = f"{name} serves {', '.join(served) or 'no version'}, and this program speaks {ours['name']}"
+        text = f"{name} serves {', '.join(served) or 'no version'}, but this program needs {ours['name']}"
         return problem(check, text, APPLY)
     conditions = (found.get("status") or {}).get("conditions") or []
     refused = [each for each in conditions if each.get("type") in ("Established", "NamesAccepted")]
     bad = next((each for each in refused if each.get("status") != "True"), None)
     if bad is not None:
         text = f"{name} is not {bad['type']}: {bad.get('message') or bad.get('reason') or 'it is new'}"
-        return problem(check, text, "wait a moment; a name that another definition has must be given up there")
+        return problem(check, text, "wait a moment; if another definition uses the same name, remove it there")
     theirs = served[ours["name"]]
     if fields(theirs) != fields(ours):
         missing = sorted(fields(ours) - fields(theirs))
         more = sorted(fields(theirs) - fields(ours))
-        text = f"{name} is of another release: " + "; ".join(
-            [*([f"it lacks {missing[0]}"] if missing else []), *([f"it has {more[0]} beside ours"] if more else [])]
+        text = f"{name} differs from this release: " + "; ".join(
+            [*([f"it lacks {missing[0]}"] if missing else []), *([f"it also has {more[0]}"] if more else [])]
         )
-        # A field that is missing is dropped by the API server without a word; one more does no harm here.
+        # The API server silently drops values of a missing field; an additional field does no harm.
         return (problem if missing else warning)(check, text, APPLY if missing else "use programs of one release")
-    return ok(check, f"{name} is installed, {ours['name']}, as this program has it")
+    return ok(check, f"{name} is installed and matches this program ({ours['name']})")
 
 
 def fields(version: Mapping[str, Any]) -> frozenset[str]:
@@ -162,13 +162,18 @@ def judge_rights(answers: Mapping[Right, bool], account: ServiceAccount | None) 
         if not allowed:
             denied.setdefault(right.on, []).append(right.verb)
     if denied:
-        count, said = sum(map(len, denied.values())), "; ".join(f"{','.join(denied[on])} {on}" for on in denied)
+        count, missing = sum(map(len, denied.values())), "; ".join(f"{','.join(denied[on])} {on}" for on in denied)
         shows = f"kubectl auth can-i --list{f' --as={account.user}' if account else ''}"
-        grant = f"{shows} lists its rights; grant the others in the hub's ClusterRole, kinds of SyncRules: {RBAC}"
+        grant = (
+            f"{shows} lists its permissions; grant the missing ones in the hub's ClusterRole,"
+            f" those for kinds in SyncRules with: {RBAC}"
+        )
         remedy = grant if account else f"check the hub's own account with --hub-account NAMESPACE:NAME; {grant}"
-        yield problem("rights", f"{whose} lacks {count} of {len(answers)} rights that a hub needs: {said}", remedy)
+        yield problem(
+            "rights", f"{whose} lacks {count} of the {len(answers)} permissions that a hub needs: {missing}", remedy
+        )
     else:
-        yield ok("rights", f"{whose} may do all {len(answers)} things a hub does")
+        yield ok("rights", f"{whose} has all {len(answers)} permissions that a hub needs")
 
 
 def judge_surplus(account: ServiceAccount, surplus: Iterable[tuple[str, str]]) -> Finding:
@@ -178,12 +183,13 @@ def judge_surplus(account: ServiceAccount, surplus: Iterable[tuple[str, str]]) -
     if any("secrets" in each or hub_role.ANY in each for each in found):
         text = f"{account.user} may read {names}, which no SyncRule names"
         remedy = (
-            "take it out of hub.resources in the chart's values; what rules need: fairlead rbac | kubectl apply -f -"
+            "remove it from hub.resources in the chart's values; to grant what"
+            " rules need: fairlead rbac | kubectl apply -f -"
         )
         return warning("rights", text, remedy)
     if found:
         return ok("rights", f"{account.user} may also read {names}, which no SyncRule names")
-    return ok("rights", f"{account.user} may read what SyncRules name, and no other kind")
+    return ok("rights", f"{account.user} may read only the kinds that SyncRules name")
 
 
 # ── quotas ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -198,7 +204,9 @@ def judge_quotas(quotas: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
             bad += 1
             yield found
     if not bad:
-        yield ok("quotas", f"{count} ResourceQuotas, and none is used up" if count else "there are no ResourceQuotas")
+        yield ok(
+            "quotas", f"{count} ResourceQuotas, none of them nearly used up" if count else "there are no ResourceQuotas"
+        )
 
 
 def _judge_quota(quota: Mapping[str, Any]) -> Iterator[Finding]:
@@ -210,7 +218,7 @@ def _judge_quota(quota: Mapping[str, Any]) -> Iterator[Finding]:
         if limit is None or taken is None or taken < limit * NEARLY:
             continue
         if not limit and not resource.endswith(OURS):
-            continue  # a limit of nothing forbids a kind, such as LoadBalancers, and is meant
+            continue  # a limit of 0 forbids a kind, such as LoadBalancers, on purpose
         text = f"ResourceQuota {name}: {used} of {hard} {resource} are used"
         namespace = quota["metadata"].get("namespace", "")
         remedy = f"raise it: kubectl -n {namespace} edit resourcequota {quota['metadata']['name']}"
@@ -251,14 +259,16 @@ def judge_secrets(secrets: Iterable[Mapping[str, Any]], now: datetime.datetime) 
                 bad += 1
                 yield found
     if good:
-        yield ok("certificates", f"{good} certificates in Secrets of this installation are good for a while")
+        yield ok(
+            "certificates", f"{good} certificates in Secrets of this installation are valid and do not expire soon"
+        )
     elif not bad:
-        yield ok("certificates", "no Secret of this installation holds a certificate")
+        yield ok("certificates", "no Secret of this installation contains a certificate")
 
 
 def _judge_secret(where: str, text: str, now: datetime.datetime) -> Finding:
     try:
         one = certificate.read(base64.b64decode(text, validate=True))
     except (ValueError, binascii.Error) as error:
-        return problem("certificates", f"{where} cannot be read: {error}", "have it issued again")
+        return problem("certificates", f"{where} cannot be read: {error}", "reissue it")
     return judge_one("certificates", where, one, now)

@@ -22,8 +22,8 @@ def judge_written(kind: str, items: Iterable[Mapping[str, Any]]) -> Iterator[Fin
         status, name = item.get("status") or {}, item["metadata"]["name"]
         accepted = next((each for each in status.get("conditions") or () if each.get("type") == "Accepted"), None)
         if accepted is None:
-            text = f"{kind} {name} was judged by no hub yet"
-            found.append(warning(check, text, "is a hub running? fairlead doctor --cluster says so under hub.lease"))
+            text = f"{kind} {name} has not been evaluated by a hub yet"
+            found.append(warning(check, text, "see hub.lease: is a hub running?"))
         elif accepted.get("status") != "True":
             why = accepted.get("message") or status.get("message") or accepted.get("reason") or "no reason given"
             found.append(problem(check, f"{kind} {name} is not accepted: {why}", f"kubectl edit {check} {name}"))
@@ -46,8 +46,8 @@ def judge_written(kind: str, items: Iterable[Mapping[str, Any]]) -> Iterator[Fin
 def _remedy_unlisted(reasons: Iterable[str]) -> str:
     """A kind that the hub may not list exists; only the permission is missing."""
     forbidden = ["403" in each or "forbidden" in each.lower() for each in reasons]
-    parts = ["grant the right: fairlead rbac | kubectl apply -f -"] if any(forbidden) else []
-    parts += ["install the definition, correct the version, or take the entry out"] if not all(forbidden) else []
+    parts = ["grant the permission: fairlead rbac | kubectl apply -f -"] if any(forbidden) else []
+    parts += ["install the definition, correct the version, or remove the entry"] if not all(forbidden) else []
     return "; else ".join(parts)
 
 
@@ -69,21 +69,21 @@ def _judge_node(name: str, status: Mapping[str, Any]) -> Iterator[Finding]:
     link: Mapping[str, Any] = next((each for each in conditions if each.get("type") == "Connected"), {})
     if link.get("reason") == STALE_HUB:
         text = f"node {name} is refused: {link.get('message')}"
-        remedy = f"it follows this hub by itself after [link] stale_hub_seconds (600); to end it now: {approval(name)}"
+        remedy = f"it accepts this hub after [link] stale_hub_seconds (600); to accept it now: {approval(name)}"
         yield problem("nodes", text, remedy)
     elif not status.get("connected"):
         last = status.get("lastContactTime") or "never"
         text = f"node {name} is not connected (last contact: {last})"
-        yield warning("nodes", text, f"run fairlead doctor --edge on {name}, if it should be")
+        yield warning("nodes", text, f"if it should be, run fairlead doctor --edge on {name}")
     if parked := status.get("objectsParked"):
-        remedy = f"fairlead status {name}; fairlead resync {name} tries again at once"
+        remedy = f"see fairlead status {name}; fairlead resync {name} retries now"
         yield problem("nodes", f"node {name}: {quantities.of(parked, 'object')} parked after too many refusals", remedy)
     guard = status.get("deletionGuard")
     if guard and not guard.get("approved"):
         text = f"node {name}: the deletion guard stops {quantities.of(guard.get('count', 0), 'deletion')}"
-        yield problem("nodes", text, f"fairlead approve {name}, if they are meant")
+        yield problem("nodes", text, f"if they are intended: fairlead approve {name}")
     if paused := status.get("paused"):
-        yield warning("nodes", f"node {name} is paused: {paused}", f"fairlead resume {name}, when that is over")
+        yield warning("nodes", f"node {name} is paused: {paused}", f"to resume: fairlead resume {name}")
 
 
 def approval(node: str) -> str:
@@ -93,11 +93,13 @@ def approval(node: str) -> str:
 
 def _judge_identity(name: str, identity: Mapping[str, Any]) -> Iterator[Finding]:
     if identity.get("state") == "Revoked":
-        remedy = f"if it has a successor: fairlead token create --node {name} --replace"
-        yield warning("nodes", f"node {name} is revoked: its certificates open no session", remedy)
+        remedy = f"to replace its identity: fairlead token create --node {name} --replace"
+        yield warning("nodes", f"node {name} is revoked: its certificates are refused", remedy)
     elif held := identity.get("held"):
-        text = f"node {name} comes with a certificate that is held ({held})"
-        yield problem("nodes", text, f"fairlead node approve {name} if you know why, else fairlead node revoke {name}")
+        text = f"node {name} presents a certificate that is held for approval ({held})"
+        yield problem(
+            "nodes", text, f"if you know why, fairlead node approve {name}; otherwise fairlead node revoke {name}"
+        )
 
 
 def _bounded(check: str, found: list[Finding]) -> Iterator[Finding]:
@@ -107,5 +109,5 @@ def _bounded(check: str, found: list[Finding]) -> Iterator[Finding]:
             check,
             worst(found[SHOWN_MAX:]),
             f"and {len(found) - SHOWN_MAX} more of this kind",
-            "mend those above, then look again",
+            "fix those above, then run fairlead doctor again",
         )

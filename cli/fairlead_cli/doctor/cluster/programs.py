@@ -17,7 +17,7 @@ def judge_leases(leases: Iterable[Mapping[str, Any]], now: datetime.datetime) ->
     """Is the hub's Lease held, and was it renewed recently?"""
     found = list(leases)
     if not found:
-        text = "there is no Lease of a hub: none has ever served here"
+        text = "there is no Lease of a hub: no hub has run here yet"
         yield problem("hub.lease", text, "install the hub, or name its namespace with -n; its log says lease_wait")
     for lease in found:
         yield _judge_lease(lease, now)
@@ -38,22 +38,24 @@ def _judge_lease(lease: Mapping[str, Any], now: datetime.datetime) -> Finding:
     spec, name = lease.get("spec") or {}, f"{lease['metadata'].get('namespace', '')}/{lease['metadata']['name']}"
     holder, renewed = spec.get("holderIdentity") or "", _time(spec.get("renewTime"))
     if not holder or renewed is None:
-        return problem("hub.lease", f"Lease {name} has no holder: no hub runs", "start the hub; read its log")
+        return problem("hub.lease", f"Lease {name} has no holder: no hub is running", "start the hub; read its log")
     age = (now - renewed).total_seconds()
     if age > (spec.get("leaseDurationSeconds") or 0):
-        text = f"Lease {name} of {holder} was renewed {age:.0f} s ago, and is over: no hub serves nodes"
-        return problem("hub.lease", text, "is the hub running, and does the API server answer it? read its log")
+        text = f"Lease {name} of {holder} has expired (renewed {age:.0f} s ago): no hub serves nodes"
+        return problem("hub.lease", text, "check that the hub is running and can reach the API server; read its log")
     return ok("hub.lease", f"hub {holder} holds Lease {name}, renewed {max(0.0, age):.0f} s ago")
 
 
 def judge_ready(name: str, url: str, status: int | None, text: str) -> Finding:
     """The response of ``/readyz``; None: there was none."""
-    said = " ".join(text.split())[:300]
+    body = " ".join(text.split())[:300]
     if status == 200:
-        return ok(f"{name}.ready", f"{name} at {url} is ready" + (f": {said}" if said not in ("", "ok") else ""))
+        return ok(f"{name}.ready", f"{name} at {url} is ready" + (f": {body}" if body not in ("", "ok") else ""))
     if status is None:
-        return problem(f"{name}.ready", f"{name} at {url} does not answer: {said}", f"is {name} running? see its log")
-    return problem(f"{name}.ready", f"{name} at {url} is not ready ({status}): {said}", f"see {name}'s log")
+        return problem(
+            f"{name}.ready", f"{name} at {url} does not respond: {body}", f"check that {name} is running; see its log"
+        )
+    return problem(f"{name}.ready", f"{name} at {url} is not ready ({status}): {body}", f"see {name}'s log")
 
 
 def judge_pods(pods: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
@@ -73,7 +75,7 @@ def judge_pods(pods: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
             remedy = f"kubectl -n {metadata.get('namespace', '')} describe pod {metadata['name']}"
             yield problem(f"{component}.pod", f"Pod {name} is not ready: {why}", remedy)
         elif restarts >= RESTARTS_WARNING:
-            text = f"Pod {name} is ready, and was started again {restarts} times"
+            text = f"Pod {name} is ready but has restarted {restarts} times"
             yield warning(f"{component}.pod", text, f"kubectl logs --previous {metadata['name']}")
         else:
             yield ok(f"{component}.pod", f"Pod {name} is ready")

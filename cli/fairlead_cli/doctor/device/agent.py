@@ -34,7 +34,7 @@ class Programs(msgspec.Struct, frozen=True, kw_only=True):
     fairlead: str
     python: str
     sqlite: str
-    strange_variables: tuple[str, ...] = ()
+    unknown_variables: tuple[str, ...] = ()
 
 
 def judge_programs(programs: Programs) -> Iterator[Finding]:
@@ -45,14 +45,14 @@ def judge_programs(programs: Programs) -> Iterator[Finding]:
         yield problem("versions", f"{text}: SQLite is too old", f"pip install -U apsw; at least {needed} is needed")
     else:
         yield ok("versions", text)
-    for name in programs.strange_variables:
-        yield warning("settings", f"the variable {name} is not a setting of Fairlead", "correct or remove it")
+    for name in programs.unknown_variables:
+        yield warning("settings", f"environment variable {name} is not a Fairlead setting", "correct or remove it")
 
 
 def judge_left(node: str, at: str) -> Iterator[Finding]:
     """The agent cannot start on this device, so no other check makes sense."""
     text = f"{node} was taken out of service at {at}, so no agent starts on this device"
-    yield problem("service", text, "to give the device to a hub again: fairlead edge join")
+    yield problem("service", text, "to join a hub again: fairlead edge join")
 
 
 def judge_running(in_use: bool, status: Mapping[str, Any] | None, error: str, here: str) -> Iterator[Finding]:
@@ -61,35 +61,40 @@ def judge_running(in_use: bool, status: Mapping[str, Any] | None, error: str, he
         yield ok("agent", "no agent is running on this data_dir")
         return
     if status is None and not error:
-        yield ok("agent", "an agent runs; it answers with TLS only, so its own account was not asked for")
+        yield ok("agent", "an agent is running; it responds only over TLS, so its status was not requested")
         return
     if status is None:
-        text = f"an agent holds the data_dir, and does not say how it is: {error}"
-        yield problem("agent", text, "read its log (journalctl -u fairlead-edge), and see http_listen in the settings")
+        text = f"an agent is using data_dir, but its status cannot be read: {error}"
+        yield problem(
+            "agent", text, "read its log (journalctl -u fairlead-edge), and check http_listen in the settings"
+        )
         return
     agent, link = str(status.get("agent", "?")), status.get("link") or {}
     if agent != here:
-        text = f"agent {agent} runs, and {here} is installed"
-        yield warning("agent.version", text, "restart the agent: it was updated and not started again")
+        text = f"agent {agent} is running, but {here} is installed"
+        yield warning("agent.version", text, "restart the agent to run the installed version")
     if link.get("state") == "connected":
-        yield ok("agent", f"agent {agent} runs and is connected to hub {link.get('hub') or '?'}")
+        yield ok("agent", f"agent {agent} is running and connected to hub {link.get('hub') or '?'}")
     elif (seconds := link.get("followsInSeconds")) is not None:
-        text = f"agent {agent} runs and refuses the hub for its lower fencing number: {link.get('reason')}"
+        text = f"agent {agent} is running and refuses the hub because of its lower fencing number: {link.get('reason')}"
         command = f"fairlead node approve {status.get('node')}"
-        remedy = f"it follows that hub in {seconds:.0f} s; to end it now, where the cluster is administered: {command}"
+        remedy = (
+            f"it accepts that hub in {seconds:.0f} s; to accept it now, run"
+            f" where the cluster is administered: {command}"
+        )
         yield problem("agent.stale_hub", text, remedy)
     else:
-        why = link.get("reason") or "it does not say why"
-        text = f"agent {agent} runs and has no session with the hub: {link.get('state', '?')}: {why}"
+        why = link.get("reason") or "no reason given"
+        text = f"agent {agent} is running without a session with the hub: {link.get('state', '?')}: {why}"
         yield problem("agent", text, "see the findings about the link")
     yield from _judge_routes(status)
     yield from _judge_budget(link.get("plan") or {})
     if (status.get("store") or {}).get("diskFull"):
-        text = "the agent's disk is full: it refuses what is published (507) and what the hub sends"
-        yield problem("agent.disk_full", text, "free some room; what is sent gives room back")
+        text = "the agent's disk is full: it refuses published messages (507) and objects from the hub"
+        yield problem("agent.disk_full", text, "free up space; messages that are sent free their own")
     dead = status.get("deadLetters") or 0
     if dead:
-        text = f"set aside as dead letters: {quantities.of(dead, 'message')}"
+        text = f"this device has {quantities.of(dead, 'dead letter')}"
         remedy = "fairlead edge deadletters list shows why; replay sends them again, discard deletes them"
         yield warning("agent.dead_letters", text, remedy)
 
@@ -98,9 +103,9 @@ def _judge_routes(status: Mapping[str, Any]) -> Iterator[Finding]:
     """No routes, refused routes, and messages that wait for them."""
     routes: Mapping[str, Any] = status.get("routes") or {}
     if "routes" in status and not routes:
-        text = "the agent has no routes: what is published here goes nowhere, or is refused as not_now"
+        text = "the agent has no routes: published messages go nowhere, or are refused with not_now"
         node = status.get("node", "NODE")
-        remedy = f"let the nodeSelector of an EdgeRoutes object select {node}: kubectl get edgeroutes, kubectl get node"
+        remedy = f"make the nodeSelector of an EdgeRoutes object match {node}: kubectl get edgeroutes, kubectl get node"
         yield warning("agent.routes", text, f"{remedy} {node} --show-labels")
     for name, each in sorted(routes.items()):
         if errors := each.get("errors"):
@@ -110,15 +115,15 @@ def _judge_routes(status: Mapping[str, Any]) -> Iterator[Finding]:
             yield problem("agent.routes", text, "correct the EdgeRoutes object; fairlead routes check FILE shows where")
     held = sum(each["length"] for each in status.get("queues") or () if is_held_for_routes(each.get("endpoint", "")))
     if held:
-        text = f"held until a refused route is corrected: {quantities.of(held, 'message')}"
-        yield warning("agent.held", text, "correct the route before their time to live ends; they go on by themselves")
+        text = f"the agent holds {quantities.of(held, 'message')} until a refused route is corrected"
+        yield warning("agent.held", text, "correct the route before they expire; the agent then routes them")
 
 
 def _judge_budget(plan: Mapping[str, Any]) -> Iterator[Finding]:
     if plan.get("usedUp"):
         text = (
-            f"the day's data budget is used up ({plan.get('bytesToday')} of {plan.get('bytesPerDay')} bytes): messages"
-            f" wait, and go on in {durations.span(plan.get('nextDaySeconds') or 0)}"
+            f"today's data budget is used up ({plan.get('bytesToday')} of {plan.get('bytesPerDay')} bytes): messages"
+            f" wait and are sent again in {durations.span(plan.get('nextDaySeconds') or 0)}"
         )
         yield warning("agent.bytes_per_day", text, "wait for the next day, or raise [link] bytes_per_day")
 
@@ -151,8 +156,10 @@ def judge_secret(file: File) -> Finding:
             check, f"{shown}: other users of this machine can use it", f"chmod 600 {file.path}, then renew it"
         )
     if mode & GROUP:
-        return warning(check, f"{shown}: its group can read it", f"chmod 600 {file.path}, unless the group is meant")
-    return ok(check, f"{shown}, for its owner alone")
+        return warning(
+            check, f"{shown}: its group can read it", f"chmod 600 {file.path}, unless the group is meant to read it"
+        )
+    return ok(check, f"{shown}: only its owner can read it")
 
 
 def judge_readable(named: Mapping[str, str], unreadable: Mapping[str, str], user: int) -> Iterator[Finding]:
@@ -164,8 +171,10 @@ def judge_readable(named: Mapping[str, str], unreadable: Mapping[str, str], user
         remedy = f"chown {who} {path}"
         if unreadable[path] == os.strerror(errno.ENOENT):
             is_tokens = setting.endswith("tokens_file")
-            remedy = f"fairlead edge module-token MODULE --tokens-file {path}" if is_tokens else "make the file"
-        yield problem("permissions.readable", text, f"the agent does not start: {remedy}, or correct {setting}")
+            remedy = f"fairlead edge module-token MODULE --tokens-file {path}" if is_tokens else f"create {path}"
+        yield problem(
+            "permissions.readable", text, f"{remedy}, or correct {setting}; the agent does not start without this file"
+        )
     if named and not wrong:
         yield ok("permissions.readable", f"user {who} can read the {len(named)} files that the settings name")
 
@@ -173,18 +182,18 @@ def judge_readable(named: Mapping[str, str], unreadable: Mapping[str, str], user
 def judge_folder(folder: File, inside: Iterable[File]) -> Iterator[Finding]:
     """The agent's folder and the files in it."""
     if stat.S_IMODE(folder.mode) & OTHERS_WRITE:
-        text = f"{folder.path} has mode {stat.S_IMODE(folder.mode):04o}: others can put a token of their own in place"
+        text = f"{folder.path} has mode {stat.S_IMODE(folder.mode):04o}: other users can replace the token"
         yield warning("permissions.data_dir", text, f"chmod 700 {folder.path}")
     strange = [file for file in inside if file.owner != folder.owner]
     if strange:
         first, owner = strange[0], users.name(folder.owner)
         text = (
-            f"{len(strange)} files of {folder.path} belong to another user than the folder, for example "
-            f"{first.path} to user {users.name(first.owner)} (folder: {owner}): was the agent once run as another user?"
+            f"{len(strange)} files in {folder.path} do not belong to its owner {owner}, for example "
+            f"{first.path} (user {users.name(first.owner)}): was the agent once run as another user?"
         )
         yield problem("permissions.owner", text, f"chown -R {owner} {folder.path} while the agent is stopped")
     else:
-        yield ok("permissions.owner", f"all files of {folder.path} belong to user {users.name(folder.owner)}")
+        yield ok("permissions.owner", f"all files in {folder.path} belong to user {users.name(folder.owner)}")
 
 
 # ── the agent's folder and the agent that may be running on it ────────────────────────────────────────────────────────

@@ -19,7 +19,7 @@ from fairlead_edge.io.identity.identity_files import IdentityFiles, IdentityFile
 from fairlead_wire.identity import certificate
 from fairlead_wire.identity.certificate import Certificate
 
-RENEW = "have a new one issued before it ends; the agent reads it without a restart"
+RENEW = "get a new one before it expires; the agent reloads it without a restart"
 
 
 class CertificateFiles(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,18 +37,20 @@ class CertificateFiles(msgspec.Struct, frozen=True, kw_only=True):
 def judge(files: CertificateFiles, node: str, now: datetime.datetime) -> Iterator[Finding]:
     """The node's certificate, its key, and the authorities it trusts."""
     if files.own is None:
-        text = f"tls_cert {files.cert_path}: {files.own_error or 'holds no certificate'}"
-        yield problem("certificate", text, "name the node's certificate in PEM, readable by the agent's user")
+        text = f"tls_cert {files.cert_path}: {files.own_error or 'contains no certificate'}"
+        yield problem(
+            "certificate", text, "set tls_cert to the node's certificate in PEM, readable by the agent's user"
+        )
     else:
         yield judge_one("certificate", f"tls_cert {files.cert_path}", files.own, now, name=node)
     if files.mismatch:
-        remedy = "name the key that the certificate was made for, readable by the agent's user"
+        remedy = "set tls_key to the key of this certificate, readable by the agent's user"
         yield problem("certificate.key", files.mismatch, remedy)
     elif files.own is not None:
-        yield ok("certificate.key", "tls_key is the key of tls_cert")
+        yield ok("certificate.key", "tls_key matches tls_cert")
     if not files.authorities:
-        text = f"tls_ca {files.ca_path}: {files.authorities_error or 'holds no certificate'}"
-        yield problem("certificate.authority", text, "name the file of the hub's authority, in PEM")
+        text = f"tls_ca {files.ca_path}: {files.authorities_error or 'contains no certificate'}"
+        yield problem("certificate.authority", text, "set tls_ca to the hub's certificate authority in PEM")
     for each in files.authorities:
         yield judge_one("certificate.authority", f"tls_ca {files.ca_path}", each, now)
 
@@ -56,7 +58,7 @@ def judge(files: CertificateFiles, node: str, now: datetime.datetime) -> Iterato
 def judge_one(check: str, where: str, one: Certificate, now: datetime.datetime, name: str | None = None) -> Finding:
     """The dates and, if ``name`` is given, whether it is the certificate of this name."""
     if wrong := certificate.unfit(one, now, name):
-        remedy = "name the certificate of this node" if one.name != name and name else "replace it, or set the clock"
+        remedy = "use the certificate of this node" if one.name != name and name else "replace it, or correct the clock"
         return problem(check, f"{where} {wrong}", remedy)
     days = (one.not_after - now).days
     text = f"{where} of {one.name or 'no name'} is valid for {days} more days, until {certificate.day(one.not_after)}"
@@ -105,7 +107,7 @@ def _mismatch(cert: Path, key: Path) -> str:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(str(cert), str(key), password=_no_password)
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
-            return f"tls_key {key} is not the key of tls_cert {cert}"
+            return f"tls_key {key} does not match tls_cert {cert}"
         return f"tls_key {key}: {error.reason or error}"
     except (OSError, ValueError) as error:
         return f"tls_key {key}: {getattr(error, 'strerror', '') or error}"
@@ -136,13 +138,16 @@ def judge_identity(identity: IdentityFolder, tls_cert: str, tls_key: str) -> Ite
     if identity.error:
         yield problem("identity", identity.error, REPLACE_IDENTITY)
     elif identity.unfinished:
-        text = "a join was begun and not finished: a key waits for its certificate"
-        yield warning("identity", text, "run the same fairlead edge join again; it goes on where it was")
+        text = "a join was started but not finished: a key has no certificate yet"
+        yield warning("identity", text, "run the same fairlead edge join again; it resumes where it stopped")
     elif identity.current and {tls_cert, tls_key} != {identity.link}:
-        text = f"tls_cert and tls_key are not {identity.link}, by which this device joined: nothing renews them"
-        yield warning("identity", text, "name it as both in the settings, unless another program renews these files")
+        text = (
+            f"tls_cert and tls_key are not {identity.link}, the identity that this"
+            " device joined with: the agent does not renew them"
+        )
+        yield warning("identity", text, "set both to that file, unless another program renews the configured files")
     elif identity.current:
-        kept = "; the pair before it is kept until a session was opened" if identity.others else ""
+        kept = "; the previous pair is kept until a session has been opened" if identity.others else ""
         yield ok("identity", f"{identity.current} is in use{kept}")
 
 

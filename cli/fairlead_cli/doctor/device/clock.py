@@ -21,12 +21,12 @@ def judge(now: datetime.datetime, synchronised: bool | None) -> Iterator[Finding
     """``synchronised`` as reported by the kernel; None if it cannot be asked."""
     stamp = f"{now:%Y-%m-%d %H:%M:%S} UTC"
     if not YEAR_MIN <= now.year <= YEAR_MAX:
-        text = f"the clock says {stamp}, which cannot be: no certificate is valid then"
+        text = f"the clock says {stamp}, which cannot be right: no certificate is valid at that time"
         yield problem("clock", text, f"set the clock, then {SYNCHRONISE}")
     else:
         yield ok("clock", f"the clock says {stamp}")
     if synchronised is None:
-        yield ok("clock.synchronised", "this system does not tell whether its clock is synchronised")
+        yield ok("clock.synchronised", "this system does not report whether its clock is synchronised")
     elif synchronised:
         yield ok("clock.synchronised", "the kernel says that the clock is synchronised")
     else:

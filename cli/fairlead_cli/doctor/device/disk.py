@@ -39,7 +39,7 @@ class Disk(msgspec.Struct, frozen=True, kw_only=True):
 def judge(disk: Disk) -> Iterator[Finding]:
     """Free space comes first: a full disk explains the other findings."""
     if not disk.exists:
-        text = f"{disk.path} does not exist yet; the agent makes it when it starts for the first time"
+        text = f"{disk.path} does not exist yet; the agent creates it on its first start"
         yield ok("disk", text)
     yield from _room(disk)
     if disk.error:
@@ -54,30 +54,39 @@ def _room(disk: Disk) -> Iterator[Finding]:
     free, may_grow = disk.free_bytes, max(0, disk.max_bytes - disk.store_bytes)
     text = f"{free // MIB:,} MiB are free at {disk.path}"
     if free < FREE_BYTES_MIN:
-        remedy = "free some room, or move data_dir to a larger disk; until then messages are refused with 507"
+        remedy = "free up space, or move data_dir to a larger disk; until then messages are refused with 507"
         yield problem("disk.free", text, remedy)
     elif free < may_grow:
-        remedy = f"free some room, or set [store] max_bytes to at most {(disk.store_bytes + free) // MIB} MiB"
+        remedy = f"free up space, or set [store] max_bytes to at most {(disk.store_bytes + free) // MIB} MiB"
         yield warning("disk.free", f"{text}, and the store may still grow by {may_grow // MIB:,} MiB", remedy)
     else:
         yield ok("disk.free", f"{text}; the store may still grow by {may_grow // MIB:,} MiB")
     if disk.free_files == 0:
-        remedy = "remove files that are not needed, or recreate the file system with more inodes"
-        yield problem("disk.files", f"the file system of {disk.path} has no room for another file", remedy)
+        remedy = "delete files that are not needed, or recreate the file system with more inodes"
+        yield problem("disk.files", f"the file system of {disk.path} has no free inodes", remedy)
 
 
 def _refused(disk: Disk) -> Finding:
     match disk.error:
         case errno.EROFS:
-            text, remedy = "is read-only", "mount it for writing; a disk that turned read-only by itself is failing"
+            text, remedy = (
+                "is read-only",
+                "remount it read-write; if it became read-only by itself, the disk is failing",
+            )
         case errno.EACCES | errno.EPERM:
-            text, remedy = "may not be written by this user", "run this as the agent's user, or correct the owner"
+            text, remedy = (
+                "is not writable by this user",
+                "run fairlead doctor as the agent's user, or correct the owner",
+            )
         case errno.ENOSPC | errno.EDQUOT:
-            text, remedy = "has no room left", "free some room, or raise the quota"
+            text, remedy = "has no space left", "free up space, or raise the quota"
         case errno.EIO:
-            text, remedy = "fails: the disk reports errors", "replace the disk; the kernel's log says more"
+            text, remedy = (
+                "cannot be used: the disk reports I/O errors",
+                "replace the disk; see the kernel log for details",
+            )
         case other:
-            text, remedy = f"cannot be written: {errno.errorcode.get(other, other)}", "see the kernel's log"
+            text, remedy = f"cannot be written: {errno.errorcode.get(other, other)}", "see the kernel log"
     return problem("disk.write", f"{disk.path} {text}", remedy)
 
 

@@ -29,7 +29,7 @@ from fairlead_wire.validation import listen_address
 
 LOCAL_SECONDS = 10.0
 LINK_SECONDS = 30.0
-HUNG_DISK = "the disk does not answer; look at the kernel's log (dmesg)"
+HUNG_DISK = "the disk does not respond; check the kernel log (dmesg)"
 
 
 def checks(settings: EdgeSettings) -> list[Check]:
@@ -38,14 +38,14 @@ def checks(settings: EdgeSettings) -> list[Check]:
     if (left := MoveFiles(folder).left()) is not None:
         return [Check("service", LOCAL_SECONDS, lambda: agent.judge_left(left.node, left.at), "")]
     local = [
-        ("versions", lambda: _programs(), "install the program again, from the package or wheel it came from"),
+        ("versions", lambda: _programs(), "reinstall Fairlead from its package or wheel"),
         ("clock", lambda: clock.judge(_now(), clock.synchronised()), clock.SYNCHRONISE),
         ("disk", lambda: disk.judge(disk.probe(folder, settings.store.max_bytes)), HUNG_DISK),
         ("permissions", lambda: _permissions(settings, folder), HUNG_DISK),
-        ("certificate", lambda: _certificates(settings), "see tls_ca, tls_cert and tls_key in the settings"),
+        ("certificate", lambda: _certificates(settings), "check tls_ca, tls_cert and tls_key in the settings"),
         ("store", lambda: _stores(settings, folder), HUNG_DISK),
-        ("encryption", lambda: _encryption(settings, folder), "see encryption_key in the settings"),
-        ("agent", lambda: _running(settings, folder), "see http_listen in the settings, and the agent's log"),
+        ("encryption", lambda: _encryption(settings, folder), "check encryption_key in the settings"),
+        ("agent", lambda: _running(settings, folder), "check http_listen in the settings, and the agent's log"),
     ]
     return [
         *(Check(name, LOCAL_SECONDS, probe, remedy) for name, probe, remedy in local),
@@ -58,13 +58,13 @@ def _now() -> datetime.datetime:
 
 
 def _programs() -> Iterator[Finding]:
-    strange = tuple(name for name, _ in settings_io.unknown_variables(os.environ))
+    unknown = tuple(name for name, _ in settings_io.unknown_variables(os.environ))
     return agent.judge_programs(
         agent.Programs(
             fairlead=distribution.version(),
             python=platform.python_version(),
             sqlite=apsw.sqlite_lib_version(),
-            strange_variables=strange,
+            unknown_variables=unknown,
         )
     )
 
@@ -132,9 +132,9 @@ def _link(settings: EdgeSettings, folder: Path) -> Iterator[Finding]:
         try:
             context = tls.client_context(_files(settings))
         except tls.TlsFilesError:
-            return  # said under ``certificate``; without them no hub can be reached
+            return  # ``certificate`` reports it; without these files no hub can be reached
         yield from _distrust(context, _files(settings), folder)
-    # A hub hangs up on the older session of a node: one that runs here, or answers here, must not lose its own.
+    # The hub closes a node's older session when a newer one begins: send no hello if an agent runs here.
     runs = agent.in_use(folder) or _status(settings, folder)[0] is not None
     hello = None if runs else agent.hello(folder, settings.node, distribution.version())
     trip = link.dial(settings.hub_url, context, hello)
@@ -151,12 +151,14 @@ def _distrust(context: ssl.SSLContext, files: tls.Files, folder: Path) -> Iterat
     )
     if judgement.distrust and isinstance(context, handshake.HandshakeContext):
         context.distrust_clock(judgement.earliest)
-        text = f"{judgement.distrust}: the agent does not believe it, and holds certificates against that"
+        text = (
+            f"{judgement.distrust}: the agent does not trust the clock and validates certificates at that time instead"
+        )
         yield problem("clock.distrusted", text, f"set the clock, then {clock.SYNCHRONISE}")
 
 
 def _files(settings: EdgeSettings) -> tls.Files:
-    assert settings.tls_ca and settings.tls_cert and settings.tls_key  # the settings were refused otherwise
+    assert settings.tls_ca and settings.tls_cert and settings.tls_key  # otherwise the settings would have been rejected
     return tls.Files(ca=Path(settings.tls_ca), cert=Path(settings.tls_cert), key=Path(settings.tls_key))
 
 

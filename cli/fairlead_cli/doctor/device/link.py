@@ -42,23 +42,23 @@ from fairlead_wire.validation.listen_address import is_loopback
 Step = Literal["dns", "tcp", "tls", "upgrade", "hello"]
 REMEDIES: dict[str, str] = {
     "dns": "correct hub_url, or the device's DNS (/etc/resolv.conf)",
-    "tcp": "is the hub running, and does a firewall let this port through?",
-    "tls": "renew the certificate named above, or name the right authority in tls_ca",
-    "upgrade": "hub_url must name the hub's listen port, and a load balancer must pass WebSockets through",
-    "hello": "see the reason; fairlead doctor --cluster looks at the other side",
+    "tcp": "check that the hub is running and that no firewall blocks this port",
+    "tls": "renew the certificate named above, or set tls_ca to the right authority",
+    "upgrade": "hub_url must point to the hub's listen port, and a load balancer in between must support WebSockets",
+    "hello": "see the reason; fairlead doctor --cluster checks the hub's side",
 }
-SILENT: Final = "look at the hub's log and load: it hangs, or a machine in between takes its connections"
+SILENT: Final = "check the hub's log and load: either the hub hangs, or a machine in between accepts its connections"
 REFUSALS: dict[str, str] = {
-    "protocol": "install an agent of the hub's version: one version apart is supported",
-    "identity": "name the certificate of this node, or correct node in the settings",
-    "revoked": "this device's certificate was revoked: get it a token (fairlead token create --node {node} --replace)"
+    "protocol": "install an agent of the hub's version; one minor version apart is supported",
+    "identity": "use the certificate of this node, or correct node in the settings",
+    "revoked": "this device's certificate was revoked: create a token (fairlead token create --node {node} --replace)"
     " and join again",
     "starting": "the hub has just started; try again in a moment",
-    "node_unknown": "kubectl label node {node} node-role.kubernetes.io/edge=  (create the Node if there is none)",
+    "node_unknown": "kubectl label node {node} node-role.kubernetes.io/edge=  (create the Node if it does not exist)",
     "node_deleted": "the Node was deleted; create it again, or retire this device",
     "busy": "raise [link] nodes_max of the hub",
-    "stale_hub": "start the agent: it follows this hub after [link] stale_hub_seconds (600); to end it now, where the"
-    " cluster is administered: fairlead node approve {node}",
+    "stale_hub": "start the agent: it accepts this hub after [link] stale_hub_seconds (600); to accept it now, run"
+    " where the cluster is administered: fairlead node approve {node}",
     "draining": "the hub is stopping; try again in a moment",
 }
 
@@ -76,7 +76,7 @@ class Trip(msgspec.Struct, frozen=True, kw_only=True):
     failed: Step | Literal[""] = ""
     reason: str = ""
     code: str = ""
-    """The remedy for each refusal code of the hub."""
+    """The hub's refusal code; ``REFUSALS`` has the remedies."""
     hub: str = ""
     hub_certificate: Certificate | None = None
     hub_time: datetime.datetime | None = None
@@ -94,36 +94,42 @@ def judge(trip: Trip, now: datetime.datetime, node: str) -> Iterator[Finding]:
     if trip.failed == "dns":
         yield problem("dns", f"{trip.host} cannot be resolved: {trip.reason}", REMEDIES["dns"])
         return
-    yield ok("dns", f"{trip.host} is {', '.join(trip.addresses) or 'resolved by the proxy'}")
+    addresses = ", ".join(trip.addresses)
+    yield ok("dns", f"{trip.host} resolves to {addresses}" if addresses else f"the proxy resolves {trip.host}")
     if trip.hub_certificate is not None:
-        # By the hub's own clock where it is known: a clock here that is wrong is the finding below.
+        # Use the hub's clock if it is known: a wrong clock of this device is reported below.
         at, shown = trip.hub_time or now, f"the certificate of {where}"
         yield certificates.judge_one("certificate.hub", shown, trip.hub_certificate, at)
     yield from clock.judge_skew(trip.hub_time, now)
     if trip.failed:
-        what = {"tcp": "no connection to", "tls": "no TLS with", "upgrade": "no WebSocket with", "hello": "refused by"}
+        what = {
+            "tcp": "cannot connect to",
+            "tls": "TLS failed with",
+            "upgrade": "the WebSocket upgrade failed with",
+            "hello": "refused by",
+        }
         code = f" ({trip.code})" if trip.code else ""
         remedy = _remedy(trip, now).format(node=node)
         yield problem(f"link.{trip.failed}", f"{what[trip.failed]} {where}: {trip.reason}{code}", remedy)
         return
     reached = f"{where} was reached in {trip.seconds * 1000:.0f} ms"
     if trip.greeted:
-        yield ok("link", f"{reached}; hub {trip.hub} welcomes this node")
+        yield ok("link", f"{reached}; hub {trip.hub} accepts this node")
     else:
-        yield ok("link", f"{reached} as far as the WebSocket; the hello is the running agent's")
+        yield ok("link", f"{reached}, up to the WebSocket upgrade; no hello was sent because the agent is running")
 
 
 def _remedy(trip: Trip, now: datetime.datetime) -> str:
     if trip.silent:
         return SILENT
-    said = REFUSALS.get(trip.code, REMEDIES[trip.failed or "tls"])
+    remedy = REFUSALS.get(trip.code, REMEDIES[trip.failed or "tls"])
     if trip.failed != "tls" or not _is_of_dates(trip.reason):
-        return said
+        return remedy
     if trip.hub_time is None:
-        return f"set this device's clock if it is not {now:%Y-%m-%d %H:%M} UTC; else {said}"
+        return f"if it is not {now:%Y-%m-%d %H:%M} UTC now, set this device's clock; otherwise {remedy}"
     seconds = (now - trip.hub_time).total_seconds()
     if abs(seconds) <= clock.SKEW_PROBLEM_SECONDS:
-        return said
+        return remedy
     side = "ahead of" if seconds > 0 else "behind"
     return f"set this device's clock: it is {durations.span(abs(seconds))} {side} the hub's"
 
@@ -134,10 +140,10 @@ def _is_of_dates(reason: str) -> bool:
 
 def _proxies(trip: Trip) -> Iterator[Finding]:
     if trip.proxy:
-        text = f"the link goes through the proxy {trip.proxy}, by this shell's environment"
+        text = f"this shell's environment sends the connection through proxy {trip.proxy}"
         yield warning("proxy", text, "give the agent's service the same variables, or set NO_PROXY to the hub's name")
     elif trip.unused_proxy:
-        text = f"{trip.unused_proxy} is set and not used for {trip.host}: NO_PROXY or the kind of address excludes it"
+        text = f"{trip.unused_proxy} is set but not used for {trip.host}: NO_PROXY or the type of address excludes it"
         yield ok("proxy", text)
     else:
         yield ok("proxy", "no proxy is set in this environment")
@@ -160,58 +166,63 @@ class _Stopped(Exception):
         self.step, self.reason, self.code, self.silent = step, reason, code, silent
 
 
-class _Way:
-    """What the steps have found."""
+class _Progress:
+    """What the steps have found so far."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         self.trip = Trip(host=parts.hostname or "", port=parts.port or (443 if parts.scheme == "wss" else 80))
 
-    def learn(self, **facts: object) -> None:
+    def add(self, **facts: object) -> None:
         self.trip = msgspec.structs.replace(self.trip, **facts)
 
 
 def dial(url: str, context: ssl.SSLContext | None, hello: message.Hello | None) -> Trip:
     """``context``: use TLS; ``hello``: send it, and disconnect when the hub has responded."""
-    way = _Way(url)
+    progress = _Progress(url)
     started = time.monotonic()
     try:
         with contextlib.ExitStack() as stack:
-            connection = stack.enter_context(contextlib.closing(_connect(way, url)))
+            connection = stack.enter_context(contextlib.closing(_connect(progress, url)))
             if context is not None:
-                connection = stack.enter_context(contextlib.closing(_secure(way, connection, context)))
-            _talk(way, connection, url, hello)
+                connection = stack.enter_context(contextlib.closing(_secure(progress, connection, context)))
+            _talk(progress, connection, url, hello)
     except _Stopped as stopped:
-        way.learn(failed=stopped.step, reason=stopped.reason, code=stopped.code, silent=stopped.silent)
-        if stopped.step == "tls" and _is_of_dates(stopped.reason) and way.trip.hub_time is None:
-            way.learn(hub_time=_hub_time(url))
-    way.learn(seconds=time.monotonic() - started)
-    return way.trip
+        progress.add(failed=stopped.step, reason=stopped.reason, code=stopped.code, silent=stopped.silent)
+        if stopped.step == "tls" and _is_of_dates(stopped.reason) and progress.trip.hub_time is None:
+            progress.add(hub_time=_hub_time(url))
+    progress.add(seconds=time.monotonic() - started)
+    return progress.trip
 
 
 def _hub_time(url: str) -> datetime.datetime | None:
     """The hub's time, requested without verifying the hub and without sending a certificate; None: not given."""
-    way = _Way(url)
+    progress = _Progress(url)
     with contextlib.suppress(_Stopped), contextlib.ExitStack() as stack:
-        connection = stack.enter_context(contextlib.closing(_connect(way, url)))
+        connection = stack.enter_context(contextlib.closing(_connect(progress, url)))
         _talk(
-            way, stack.enter_context(contextlib.closing(_secure(way, connection, join_client.unverified()))), url, None
+            progress,
+            stack.enter_context(contextlib.closing(_secure(progress, connection, join_client.unverified()))),
+            url,
+            None,
         )
-    return way.trip.hub_time
+    return progress.trip.hub_time
 
 
-def _connect(way: _Way, url: str) -> socket.socket:
+def _connect(progress: _Progress, url: str) -> socket.socket:
     """A TCP connection, through the proxy that the agent would use."""
-    host, port = way.trip.host, way.trip.port
+    host, port = progress.trip.host, progress.trip.port
     proxy = None if is_loopback(host) else get_proxy(parse_uri(url))
     if proxy is None:
         set_here = next((name for name in PROXY_VARIABLES if os.environ.get(name)), "")
-        way.learn(unused_proxy=set_here, addresses=tuple(_resolve(host, port)))
+        progress.add(unused_proxy=set_here, addresses=tuple(_resolve(host, port)))
         return _reach(host, port)
     named = urlsplit(proxy)
-    way.learn(proxy=f"{named.scheme}://{named.hostname}:{named.port or 80}")
+    progress.add(proxy=f"{named.scheme}://{named.hostname}:{named.port or 80}")
     if named.scheme != "http":
-        raise _Stopped("tcp", f"a proxy {named.scheme}:// is not tried here; look at the agent's own status instead")
+        raise _Stopped(
+            "tcp", f"fairlead doctor cannot use a proxy of scheme {named.scheme}; check the agent's status instead"
+        )
     tunnel = _reach(named.hostname or "", named.port or 80)
     try:
         _open_tunnel(tunnel, host, port, named.username, named.password)
@@ -233,7 +244,7 @@ def _reach(host: str, port: int) -> socket.socket:
     try:
         return socket.create_connection((host, port), timeout=STEP_SECONDS)
     except TimeoutError:
-        raise _Stopped("tcp", f"no answer within {STEP_SECONDS:g} s: packets are dropped on the way") from None
+        raise _Stopped("tcp", f"no response within {STEP_SECONDS:g} s: packets are being dropped on the way") from None
     except OSError as error:
         raise _Stopped("tcp", error.strerror or str(error)) from None
 
@@ -247,33 +258,33 @@ def _open_tunnel(tunnel: socket.socket, host: str, port: int, user: str | None, 
         tunnel.sendall("\r\n".join([*lines, "", ""]).encode())
         head = b""
         while b"\r\n\r\n" not in head and len(head) < HEAD_BYTES_MAX:
-            part = tunnel.recv(1)  # what follows the head is TLS, and not ours to read here
+            part = tunnel.recv(1)  # what follows the head belongs to TLS
             if not part:
                 break
             head += part
     except OSError as error:
-        raise _Stopped("tcp", f"the proxy does not open the way: {error.strerror or error}") from None
+        raise _Stopped("tcp", f"the proxy does not open a tunnel: {error.strerror or error}") from None
     words = head.partition(b"\r\n")[0].split()
     if len(words) < 2 or words[1] != b"200":
-        said = head.partition(b"\r\n")[0].decode(errors="replace")[:80]
-        raise _Stopped("tcp", f"the proxy does not open the way to {host}:{port}: {said or 'it hung up'}")
+        status = head.partition(b"\r\n")[0].decode(errors="replace")[:80]
+        raise _Stopped(
+            "tcp", f"the proxy does not open a tunnel to {host}:{port}: {status or 'it closed the connection'}"
+        )
 
 
-def _secure(way: _Way, connection: socket.socket, context: ssl.SSLContext) -> ssl.SSLSocket:
+def _secure(progress: _Progress, connection: socket.socket, context: ssl.SSLContext) -> ssl.SSLSocket:
     try:
-        secured = context.wrap_socket(connection, server_hostname=way.trip.host)
+        secured = context.wrap_socket(connection, server_hostname=progress.trip.host)
     except ssl.SSLError as error:
         raise _Stopped("tls", _why(error)) from None
     except TimeoutError:
-        text = f"the hub accepts the connection and does not answer within {STEP_SECONDS:g} s"
+        text = f"the hub accepts the connection but does not respond within {STEP_SECONDS:g} s"
         raise _Stopped("tls", text, silent=True) from None
     except (OSError, ValueError) as error:
-        raise _Stopped(
-            "tls", f"the other side ended the handshake: {getattr(error, 'strerror', '') or error}"
-        ) from None
+        raise _Stopped("tls", f"the peer ended the handshake: {getattr(error, 'strerror', '') or error}") from None
     if (shown := secured.getpeercert(binary_form=True)) is not None:
         with contextlib.suppress(ValueError):
-            way.learn(hub_certificate=certificate.read(shown))
+            progress.add(hub_certificate=certificate.read(shown))
     return secured
 
 
@@ -282,26 +293,30 @@ def _why(error: ssl.SSLError) -> str:
     return str(refused) if refused is not None else str(error.reason or error)
 
 
-def _talk(way: _Way, connection: socket.socket, url: str, hello: message.Hello | None) -> None:
+def _talk(progress: _Progress, connection: socket.socket, url: str, hello: message.Hello | None) -> None:
     protocol = ClientProtocol(parse_uri(url), max_size=codec.FRAME_BYTES_MAX)
     protocol.send_request(protocol.connect())
     events = _events(protocol, connection)
     response = next(events, None)
     if isinstance(response, Response):
-        way.learn(hub_time=_date(response))
+        progress.add(hub_time=_date(response))
     if response is None and isinstance(connection, ssl.SSLSocket):
-        # Where no alert came: older hubs, and proxies in between, close without saying that they refuse a certificate.
+        # No alert came: older hubs and proxies close the connection without one when they refuse a certificate.
         own = getattr(connection.context, "own", None) or "unreadable"
-        raise _Stopped("tls", f"it hung up after TLS; most likely it refuses our certificate, which is {own}")
+        raise _Stopped(
+            "tls",
+            "the hub closed the connection after the TLS handshake; most likely"
+            f" it refuses our certificate, which is {own}",
+        )
     if protocol.handshake_exc is not None or not isinstance(response, Response):
-        raise _Stopped("upgrade", _turned_away(protocol.handshake_exc))
+        raise _Stopped("upgrade", _upgrade_failure(protocol.handshake_exc))
     if hello is None:
         return
     protocol.send_binary(codec.encode(hello))
     for event in events:
         if isinstance(event, Frame) and event.opcode is Opcode.BINARY:
-            return _answered(way, bytes(event.data))
-    raise _Stopped("hello", "the hub hung up without an answer")
+            return _answered(progress, bytes(event.data))
+    raise _Stopped("hello", "the hub closed the connection without a response")
 
 
 def _events(protocol: ClientProtocol, connection: socket.socket) -> Iterator[object]:
@@ -318,13 +333,13 @@ def _events(protocol: ClientProtocol, connection: socket.socket) -> Iterator[obj
             else:
                 protocol.receive_eof()
         except ssl.SSLError as error:
-            # In TLS 1.3 the hub looks at our certificate when the handshake is over for us.
+            # In TLS 1.3 the hub verifies our certificate after the handshake is complete on our side.
             raise _Stopped("tls", _why(error)) from None
         except TimeoutError:
-            raise _Stopped(step, f"no answer within {STEP_SECONDS:g} s") from None
+            raise _Stopped(step, f"no response within {STEP_SECONDS:g} s") from None
         except OSError as error:
             if step == "upgrade" and isinstance(connection, ssl.SSLSocket):
-                return  # as if it had hung up: the answer to a certificate, without an alert
+                return  # treat it as a closed connection: the hub refuses a certificate, without an alert
             raise _Stopped(step, f"the connection broke: {error.strerror or error}") from None
         except WebSocketException as error:
             raise _Stopped(step, str(error)) from None
@@ -335,23 +350,25 @@ def _events(protocol: ClientProtocol, connection: socket.socket) -> Iterator[obj
             return
 
 
-def _answered(way: _Way, frame: bytes) -> None:
+def _answered(progress: _Progress, frame: bytes) -> None:
     try:
         header, _ = codec.decode_from_hub(frame)
     except FairleadError as error:
-        raise _Stopped("hello", f"the answer cannot be read: {error}") from None
+        raise _Stopped("hello", f"the response cannot be read: {error}") from None
     if isinstance(header, message.Refuse):
         raise _Stopped("hello", header.reason[: message.REASON_CHARS_MAX], header.code)
     if isinstance(header, message.Welcome):
-        way.learn(hub=header.hub[: message.NAME_CHARS_MAX], greeted=True)
+        progress.add(hub=header.hub[: message.NAME_CHARS_MAX], greeted=True)
 
 
-def _turned_away(error: Exception | None) -> str:
+def _upgrade_failure(error: Exception | None) -> str:
     if isinstance(error, InvalidStatus):
-        return f"it answered HTTP {error.response.status_code}: this is not a hub, or it accepts no more connections"
+        return (
+            f"it responded with HTTP {error.response.status_code}: it is not a hub, or it accepts no more connections"
+        )
     if isinstance(error, InvalidHandshake):
-        return f"it answered something else than a hub: {error}"
-    return "it hung up; most likely something in between does not pass WebSockets, or it is not a hub"
+        return f"the response is not that of a hub: {error}"
+    return "the connection was closed; most likely it is not a hub, or a machine in between does not support WebSockets"
 
 
 def _date(response: Response) -> datetime.datetime | None:

@@ -50,32 +50,32 @@ def judge_store(store: StoreFile | None, what: str) -> Iterator[Finding]:
     """None: the file does not exist yet."""
     check = f"store.{what}"
     if store is None:
-        yield ok(check, f"there is no {what}.db yet; the agent makes it when it starts for the first time")
+        yield ok(check, f"{what}.db does not exist yet; the agent creates it on its first start")
         return
     if store.error or store.integrity not in ("", "ok"):
-        text = f"{store.path} cannot be used as it is: {store.error or store.integrity}"
-        yield problem(check, text, "start the agent again: it salvages what can be read; and look at the disk")
+        text = f"{store.path} cannot be used: {store.error or store.integrity}"
+        yield problem(check, text, "restart the agent, which salvages what can be read, and check the disk")
     elif store.version is not None and store.version > store.known_version:
-        text = f"{store.path} has version {store.version}, and this program knows {store.known_version}"
+        text = f"{store.path} has version {store.version}, but this program supports up to {store.known_version}"
         yield problem(check, text, "install the newer agent again: an older one must not write to this file")
     else:
-        looked = "sound" if store.integrity == "ok" else "sound as far as was looked in the time there was"
-        looked = "encrypted (the agent looks through it when it starts)" if store.encrypted else looked
+        looked = "intact" if store.integrity == "ok" else "intact as far as the check got in its time limit"
+        looked = "encrypted (the agent checks it at each start)" if store.encrypted else looked
         size = f"{store.size_bytes // MIB:,} of {store.limit_bytes // MIB:,} MiB"
         yield ok(check, f"{store.path} is {looked}, version {store.version}, {size}")
     if store.unfinished:
-        text = f"{store.path} is being salvaged, and that did not come to its end"
-        yield warning(check, text, "start the agent: it goes on with it; make sure that the disk has room")
+        text = f"the salvage of {store.path} was interrupted"
+        yield warning(check, text, "start the agent, which continues it; make sure that the disk has free space")
     if store.damaged_copy:
-        text = f"{store.damaged_copy} was put aside because the disk had damaged it"
-        yield warning(check, text, "look at the disk's health; the copy may be removed")
+        text = f"{store.damaged_copy} is a damaged store that was set aside"
+        yield warning(check, text, "check the disk's health; you can delete this copy")
     if store.limit_bytes and store.size_bytes > store.limit_bytes * 0.9:
-        text = f"{store.path} takes {store.size_bytes // MIB:,} of {store.limit_bytes // MIB:,} MiB"
-        remedy = "restore the link so that messages leave, or raise [store] max_bytes, or allow [store] evict"
+        text = f"{store.path} uses {store.size_bytes // MIB:,} of {store.limit_bytes // MIB:,} MiB"
+        remedy = "restore the link so that messages can be sent, raise [store] max_bytes, or allow [store] evict"
         yield warning(f"{check}.size", text, remedy)
 
 
-LOOKING_SECONDS: Final = 3.0
+CHECK_SECONDS: Final = 3.0
 BUSY_MILLISECONDS: Final = 1_000
 STEPS: Final = 20_000
 """Instructions of SQLite's virtual machine between two checks of the clock: a few milliseconds."""
@@ -95,7 +95,7 @@ def read_store(path: Path, what: str, *, limit_bytes: int, known_version: int, i
     if encrypted is not None or not path.exists():
         version, integrity, error = encrypted, "", ""
     else:
-        version, integrity, error = _look(path, in_use)
+        version, integrity, error = _check(path, in_use)
     aside = Path(f"{path}.damaged")
     return StoreFile(
         what=what,
@@ -119,13 +119,13 @@ def _encrypted_version(path: Path) -> int | None:
     return int.from_bytes(head[USER_VERSION : USER_VERSION + 4], "big") if key_name(head) else None
 
 
-def _look(path: Path, in_use: bool) -> tuple[int | None, str, str]:
+def _check(path: Path, in_use: bool) -> tuple[int | None, str, str]:
     version: int | None = None
     try:
         connection = opened(path, in_use)
         try:
             [(version,)] = rows(connection, "PRAGMA user_version")
-            until = time.monotonic() + LOOKING_SECONDS
+            until = time.monotonic() + CHECK_SECONDS
             connection.set_progress_handler(lambda: time.monotonic() > until, STEPS)
             [(integrity,), *_] = rows(connection, "PRAGMA quick_check(1)")
             return version, str(integrity), ""
@@ -164,15 +164,15 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
 def judge_key(key: Key | None, place: str) -> Iterator[Finding]:
     """None: no key is configured."""
     if key is None:
-        yield ok(ENCRYPTION, "the stores are not encrypted; the key of [store] encryption_key would encrypt them")
+        yield ok(ENCRYPTION, "the stores are not encrypted; to encrypt them, set [store] encryption_key")
     elif key.error:
         yield problem(ENCRYPTION, key.error, "give the agent the key that its stores were encrypted with")
     else:
         yield ok(ENCRYPTION, f"the key in {place} is usable; its fingerprint is {key.fingerprint}")
     if key is not None and key.readable_by_others:
-        yield warning(ENCRYPTION, f"other users may read {place}", f"chmod 600 {place}")
+        yield warning(ENCRYPTION, f"other users can read {place}", f"chmod 600 {place}")
     if key is not None and key.on_the_same_disk:
-        text = f"{place} lies beside the stores: who takes the disk has both"
+        text = f"{place} is in the folder of the stores: whoever takes the disk has both"
         yield warning(ENCRYPTION, text, "keep it on another disk, or as a systemd credential")
 
 

@@ -335,7 +335,7 @@ class Link:
             if identity is not None:
                 identity.ended()
             contact.cancel()
-            self._heard(conversation)
+            self._update_contact(conversation)
         await self._touch()
         return end
 
@@ -371,17 +371,17 @@ class Link:
     def last_contact(self) -> float | None:
         """When the last frame of an open session arrived, in seconds of the store's clock; None: never."""
         if self._conversation:
-            self._heard(self._conversation)
+            self._update_contact(self._conversation)
         return self.state.last_contact
 
-    def _heard(self, conversation: Conversation) -> None:
-        self.state = self.state.heard(conversation.last_heard())
+    def _update_contact(self, conversation: Conversation) -> None:
+        self.state = self.state.with_contact(conversation.last_heard())
 
     async def _keep_contact(self, conversation: Conversation) -> None:
         with contextlib.suppress(StoreFailed):  # the next write raises it again
             while True:
                 await asyncio.sleep(CONTACT_SECONDS)
-                self._heard(conversation)
+                self._update_contact(conversation)
                 await self._touch()
 
     async def write_contact(self) -> None:

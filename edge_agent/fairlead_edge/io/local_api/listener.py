@@ -40,7 +40,7 @@ IDLE_SECONDS_MAX: Final = 75.0
 """How long a connection may stay open after a response without the next complete request."""
 CONNECTIONS_MAX: Final = 512
 """Open connections of one port.  Half of them may be watches and a quarter may wait for messages."""
-LOOK_SECONDS: Final = 5.0
+POLL_SECONDS: Final = 5.0
 """How often to check for clients that do not read their responses."""
 ACCEPT_RETRY_SECONDS: Final = 1.0
 DRAIN_SECONDS_MAX: Final = 2.0
@@ -135,7 +135,7 @@ class Listener:
         self._plain = plain
         self._acceptor = Acceptor(
             listening, lambda connection, peer: self._open(connection), self._end_stalled,
-            tick_seconds=LOOK_SECONDS, retry_seconds=ACCEPT_RETRY_SECONDS, log=_log, opening_max=OPENING_MAX,
+            tick_seconds=POLL_SECONDS, retry_seconds=ACCEPT_RETRY_SECONDS, log=_log, opening_max=OPENING_MAX,
         )  # fmt: skip
 
     @property

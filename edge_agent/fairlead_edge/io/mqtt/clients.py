@@ -99,7 +99,7 @@ class Clients:
     def _make_room(self) -> None:
         places = Counter(client.module for client in self._open)
         free = [
-            (-places[client.module], connection.session.heard_at, index, connection)
+            (-places[client.module], connection.session.last_activity_at, index, connection)
             for index, (client, connection) in enumerate(self._open.items())
             if not connection.session.unacknowledged
         ]

@@ -176,7 +176,7 @@ class Connection(asyncio.Protocol):
     def tick(self, now: float) -> None:
         """Call about once a second."""
         if self._services.is_overloaded() or self._is_held:
-            self.session.heard(now)
+            self.session.record_activity(now)
         if self._stalled_since is not None and now - self._stalled_since > STALLED_SECONDS_MAX:
             _log.info("client_does_not_read", client=self.name, limit_seconds=STALLED_SECONDS_MAX)
             self.abort("does_not_read")

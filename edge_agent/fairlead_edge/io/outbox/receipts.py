@@ -40,7 +40,7 @@ ASK_SECONDS: Final = 1.0
 ANSWER_SECONDS_MAX: Final = 30.0
 AWAY_SECONDS: Final = 2.0
 """The interval between two attempts when the hub cannot answer."""
-LOOK_SECONDS: Final = 5.0
+POLL_SECONDS: Final = 5.0
 """How often to check a message again, because expiry and dead-lettering do not wake a waiting question."""
 KEEP_SECONDS: Final = 10.0
 """The interval between two writes of the hub's reports to disk."""
@@ -133,7 +133,7 @@ class EdgeReceipts:
                     return found
                 is_settled = all(isinstance(each, LeftQueue) for each in ways)
                 if not is_settled:
-                    await _first(left, min(deadline - loop.time(), LOOK_SECONDS))
+                    await _first(left, min(deadline - loop.time(), POLL_SECONDS))
                     continue
             finally:
                 self._awaited[id].discard(left)
@@ -142,7 +142,7 @@ class EdgeReceipts:
             # It is in its topics: only the hub's reports can change the receipt now, so do not read the disk again.
             while loop.time() < deadline:
                 self._want(ways)
-                await _first(self._news, min(deadline - loop.time(), LOOK_SECONDS))
+                await _first(self._news, min(deadline - loop.time(), POLL_SECONDS))
                 found = self._describe(id, ways)
                 if found is None or _is_enough(found["state"], until):
                     break

@@ -92,7 +92,7 @@ class LinePlan(Protocol):
         """The gate for the pump."""
         ...
 
-    def look(self, in_flight: int) -> None:
+    def update(self, in_flight: int) -> None:
         """Called before the pump decides; ``in_flight``: bytes of unanswered batches."""
         ...
 
@@ -218,7 +218,7 @@ class UpstreamPump:
             while True:
                 self._wake.clear()
                 if self._plan is not None:
-                    self._plan.look(self._pump.bytes_in_flight)
+                    self._plan.update(self._pump.bytes_in_flight)
                 step = self._pump.next(self._clock())
                 if isinstance(step, PumpWait):
                     await self._wait(step)

@@ -6,7 +6,7 @@
       rate     the link's bytes per second are used up
 
 Held messages wait, and their time to live continues.  Nothing but messages is held.
-Pure: ``look`` gets the clocks and the bytes that the link carried.
+Pure: ``update`` gets the clocks and the bytes that the link carried.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ KEPT_SHARE: Final = 0.1
 """The part of the day's budget that is reserved for the session itself and for messages of priority ``URGENT``."""
 URGENT: Final = 0
 """The most urgent priority that a route may have."""
-LOOK_SECONDS: Final = 60.0
+POLL_SECONDS: Final = 60.0
 """How often to read the wall clock, which may be set at any time."""
 
 
@@ -177,7 +177,7 @@ class PlanGate:
         self._carried = 0
         self._now, self._wall = 0.0, 0.0
 
-    def look(self, *, now: float, wall: float, carried: int) -> None:
+    def update(self, *, now: float, wall: float, carried: int) -> None:
         """Update the clocks, and the bytes that the link carried in both directions since the start."""
         self._now, self._wall = now, wall
         counted = on(self._count, now=now, wall=wall, zone=self._zone)
@@ -186,7 +186,7 @@ class PlanGate:
 
     @property
     def count(self) -> DayCount | None:
-        """The bytes of the current day; None before the first ``look``."""
+        """The bytes of the current day; None before the first ``update``."""
         return self._count
 
     @property
@@ -204,10 +204,10 @@ class PlanGate:
     def held(self, priority: int, in_flight: int, now: float) -> HeldUntil | None:
         closed_until = self._hours.closed_until(priority, self._wall)
         if closed_until is not None:
-            return HeldUntil(Why.WINDOW, now + min(LOOK_SECONDS, max(0.0, closed_until - self._wall)))
+            return HeldUntil(Why.WINDOW, now + min(POLL_SECONDS, max(0.0, closed_until - self._wall)))
         if self.bytes_per_day and self._used + in_flight >= self._day_limit(priority):
             ends = self.day_ends
-            return HeldUntil(Why.DAY, min(now + LOOK_SECONDS, max(now, now if ends is None else ends)))
+            return HeldUntil(Why.DAY, min(now + POLL_SECONDS, max(now, now if ends is None else ends)))
         if self._rate is not None:
             due = self._rate.due(now)
             if due > now:

@@ -125,9 +125,9 @@ class Fold:
                 if number >= max(WINNOW_ROWS, 0 if best is None else best.num_rows):
                     best, waiting, number = self._newest([*([best] if best is not None else []), *waiting]), [], 0
         parts = [*([best] if best is not None else []), *waiting]
-        return self._newest(parts) if parts else self._nothing()
+        return self._newest(parts) if parts else self._no_candidates()
 
-    def _nothing(self) -> pa.Table:
+    def _no_candidates(self) -> pa.Table:
         empty = pa.schema([self._held.schema.field(name) for name in self._definition.read_columns]).empty_table()
         found = newest.candidates(empty, self._definition)
         return found.append_column(_FILE, pa.array([], pa.int32())).append_column(_ROW, pa.array([], pa.int64()))

@@ -50,7 +50,7 @@ class UniqueAppend:
         # Read the state before the files, so that a commit in between collides.
         self.state = table_format.state(table, application)
         self._seen = {path for path, _ in table_format.files(table)}
-        self._held = self._look(identities)
+        self._held = self._held_identities(identities)
 
     def holds(self, rows: pa.Table) -> pa.Array:
         """For each of ``rows``, whether the table had it when it was last read."""
@@ -69,7 +69,7 @@ class UniqueAppend:
 
         def attempt() -> pa.Table:
             nonlocal rows, files
-            self._look_again()
+            self._refresh()
             new = rows.filter(pc.invert(self.holds(rows)))
             if new.num_rows < rows.num_rows:
                 rows, files = new, None
@@ -96,7 +96,7 @@ class UniqueAppend:
 
         def attempt() -> int:
             nonlocal left
-            self._look_again()
+            self._refresh()
             bounds = upto(self.state)
             left = [each for file in left for each in self._cut(file, bounds.get(file.topic))]
             if left:
@@ -138,7 +138,7 @@ class UniqueAppend:
             writing.add(new)
         return writing.close()
 
-    def _look(self, identities: pa.Table) -> set[tuple[str, str]]:
+    def _held_identities(self, identities: pa.Table) -> set[tuple[str, str]]:
         """The identities that the table holds, with one scan for each topic and date."""
         found: set[tuple[str, str]] = set()
         rows = tables.existing(self._table_format, self._table)
@@ -157,7 +157,7 @@ class UniqueAppend:
             found |= {(day["_topic"], each) for each in ids.to_pylist()}
         return found
 
-    def _look_again(self) -> None:
+    def _refresh(self) -> None:
         """Read the state, then the files that were committed since the last read."""
         self.state = self._table_format.state(self._table, self._application)
         for path, topic in self._table_format.files(self._table):

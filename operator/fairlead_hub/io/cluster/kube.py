@@ -122,7 +122,7 @@ class Kube:
     ) -> bytes:
         self.requests[method] = self.requests.get(method, 0) + 1
         await self._follow_files()
-        headers = self._who_we_are()
+        headers = self._request_headers()
         if data is not None:
             headers = {**headers, "Content-Type": content_type}
         url = f"{self.access.server}/{path}"
@@ -153,7 +153,7 @@ class Kube:
         """
         self.requests["WATCH"] = self.requests.get("WATCH", 0) + 1
         await self._follow_files()
-        headers = self._who_we_are()
+        headers = self._request_headers()
         url = f"{self.access.server}/{path}"
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=silence_seconds)
         try:
@@ -195,7 +195,7 @@ class Kube:
         self._stamps, self._headers_until = stamps, now
         _log.info("credentials_reloaded")
 
-    def _who_we_are(self) -> Mapping[str, str]:
+    def _request_headers(self) -> Mapping[str, str]:
         now = asyncio.get_running_loop().time()
         if now >= self._headers_until:
             self._headers = {**self.access.headers(), "Accept": "application/json", "User-Agent": USER_AGENT}

@@ -197,7 +197,7 @@ class LeaseKeeper:
                 return False
         except ApiRefused as error:
             if error.status in (404, 409):
-                return await self._look_again()
+                return await self._reread()
             _log.warning("lease_refused", reason=str(error))
         except ApiUnavailable as error:
             # No hub can take over while the API server is away, so edges are still served.
@@ -214,7 +214,7 @@ class LeaseKeeper:
             self.may_send()
             await asyncio.sleep(PULSE_SECONDS)
 
-    async def _look_again(self) -> bool:
+    async def _reread(self) -> bool:
         """The Lease was written since or deleted (both give a conflict).  Returns False if it is lost.
 
         A deleted Lease is created again, and its number must not start from one.

@@ -129,7 +129,7 @@ class Reflector:
         """Connections break: if this watch is silent, reopen it soon."""
         self._pace.suspect()
         if self._timer is not None:
-            self._look()
+            self._check_silence()
 
     async def _turn(self) -> float:
         """One list, if there is no version, and one watch; returns the pause until the next turn."""
@@ -249,7 +249,7 @@ class Reflector:
                 self._compare_with(page.version)
             version = page.version
             for raw in page.items:
-                identities.add(self._tell(raw))
+                identities.add(self._report(raw))
             # Pause between chunks: fifty thousand objects must not delay the nodes' acks.
             await asyncio.sleep(0)
             if not page.next:
@@ -271,7 +271,7 @@ class Reflector:
         }
         self._heard_at = started = self._clock()
         self._progressed = False
-        self._timer = self._loop.call_later(OPENING_SECONDS, self._look)
+        self._timer = self._loop.call_later(OPENING_SECONDS, self._check_silence)
         lines = self._kube.lines(self.root, params, 2 * WATCH_SECONDS, opened=self._on_opened)
         try:
             async with asyncio.timeout(None) as self._scope, contextlib.aclosing(lines):
@@ -303,7 +303,7 @@ class Reflector:
         self._pace.opened(now)
         if not self._pace.rejections:
             self._fresh()
-        self._look()
+        self._check_silence()
 
     def _take(self, line: bytes) -> None:
         event = api_json.event(line)
@@ -314,7 +314,7 @@ class Reflector:
             raise _Rejected(f"{event.type} {problem.code}: {problem.message}")
         news = event.type != "BOOKMARK"
         if news:
-            self._tell(event.object, gone=event.type == "DELETED")
+            self._report(event.object, gone=event.type == "DELETED")
         now = self._clock()
         if self._was_silent:
             self._was_silent = False
@@ -331,7 +331,7 @@ class Reflector:
             self._progressed = True
             self._pace.progressed()
 
-    def _tell(self, raw: msgspec.Raw, *, gone: bool = False) -> str:
+    def _report(self, raw: msgspec.Raw, *, gone: bool = False) -> str:
         """Report an object.  One that has not even a name is counted and skipped; the others are still reported."""
         try:
             if not gone:
@@ -342,7 +342,7 @@ class Reflector:
             _log.warning("object_unreadable", collection=self.root, name="", reason=str(error))
         return ""
 
-    def _look(self) -> None:
+    def _check_silence(self) -> None:
         """End the watch if it has been silent for too long; otherwise check again when it may be."""
         assert self._timer is not None
         self._timer.cancel()
@@ -355,4 +355,4 @@ class Reflector:
                 self._fresh()
             self._scope.reschedule(self._loop.time())
         else:
-            self._timer = self._loop.call_later(left, self._look)
+            self._timer = self._loop.call_later(left, self._check_silence)

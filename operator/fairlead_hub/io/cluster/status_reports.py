@@ -148,7 +148,7 @@ class StatusReports:
                     return status_from_edge.never(report, _CODES.get(error.status, "refused"), str(error))
                 refused = error
             try:
-                uid, there = await self._look(live.path)
+                uid, there = await self._current(live.path)
             except ApiRefused as error:
                 return status_from_edge.never(report, _CODES.get(error.status, "refused"), str(error))
             if uid != live.uid:
@@ -165,7 +165,7 @@ class StatusReports:
             seconds=min(REQUEST_SECONDS, self._seconds_left()),
         )  # fmt: skip
 
-    async def _look(self, path: str) -> tuple[str, str]:
+    async def _current(self, path: str) -> tuple[str, str]:
         """The current UID and version."""
         content = await self._kube.request("GET", path, seconds=min(REQUEST_SECONDS, self._seconds_left()))
         try:

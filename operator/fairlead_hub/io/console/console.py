@@ -1,6 +1,6 @@
 """The addresses below /console/: pages, rows as JSON, style and script, and one stream per open page.  All read-only.
 
-    Frame ─hear─▶ queue of one listener (bounded) ─▶ socket    when full: cleared, and the page reloads (``lag``)
+    Frame ─push─▶ queue of one listener (bounded) ─▶ socket    when full: cleared, and the page reloads (``lag``)
 
 Everything about streams is limited: ``STREAMS_MAX`` streams, an hour each, 64 frames or ``WAITING_BYTES_MAX`` waiting,
 half a minute per write.  If a write takes longer, its connection is aborted: one that is merely closed would keep its
@@ -241,7 +241,7 @@ class PageListener:
         self._woken = asyncio.Event()
         self.is_over = False
 
-    def hear(self, frame: PageFrame) -> None:
+    def push(self, frame: PageFrame) -> None:
         if frame.name not in self._wants:
             return
         size = len(frame.encoded)
@@ -315,12 +315,12 @@ class EventStreams:
             seen = request.headers.get("Last-Event-ID") or request.query.get("after", "")
             # No await between the two, so that frames after the missed ones are heard.
             missed = self._source.ring.after(seen)
-            self._source.listen(listener, listener.hear)
+            self._source.listen(listener, listener.push)
             await self._send(response, f"retry: {RETRY_MS}\n\n".encode())
             if missed is None:
                 await self._send(response, b"event: reset\ndata: {}\n\n")
             for frame in missed or ():
-                listener.hear(frame)
+                listener.push(frame)
             await self._follow(listener, response)
         except (ConnectionError, TimeoutError):
             # The page is gone or does not read: it will reconnect.

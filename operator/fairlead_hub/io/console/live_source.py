@@ -47,7 +47,7 @@ EVENTS_EVERY_SECONDS = 0.25
 EVENTS_AT_ONCE = 50
 TOPICS_EVERY_SECONDS = 2.0
 TOPICS_SHARE = 0.1
-LOOK_SECONDS = 20.0
+POLL_SECONDS = 20.0
 READERS_MAX = 20
 LATEST = "latest"
 _log = logs.get("hub.console")
@@ -226,16 +226,16 @@ class TopicWatch:
         """Start a poll unless one is running or has just finished."""
         due = self._clock() >= self._next and (self._task is None or self._task.done())
         if due and self._client is not None:
-            self._task = asyncio.get_running_loop().create_task(self._look(self._client), name="console topics")
+            self._task = asyncio.get_running_loop().create_task(self._poll(self._client), name="console topics")
 
     def close(self) -> None:
         if self._task is not None:
             self._task.cancel()
 
-    async def _look(self, client: AsyncClient) -> None:
+    async def _poll(self, client: AsyncClient) -> None:
         begun = self._clock()
         try:
-            async with asyncio.timeout(LOOK_SECONDS):
+            async with asyncio.timeout(POLL_SECONDS):
                 looks, more = await self._all(client)
         except (FairleadError, TimeoutError, OSError) as error:
             self.seen = self.seen._replace(error=short(str(error) or "it takes too long"))

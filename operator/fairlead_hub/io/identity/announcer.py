@@ -1,6 +1,6 @@
-"""Reads the authorities nodes should trust, and tells the core when they change: ``tls_ca``, and our own certificate.
+"""Reads the authorities nodes should trust (``tls_ca`` and our own certificate) and announces changes to the core.
 
-tls_ca, tls_cert ─ every ``LOOK_SECONDS`` ─▶ readable? is our certificate signed by one of them? ─▶ announced
+tls_ca, tls_cert ─ every ``POLL_SECONDS`` ─▶ readable? is our certificate signed by one of them? ─▶ announced
                                           └─ no: logged, nodes keep what they have
 """
 
@@ -14,7 +14,7 @@ from fairlead_hub.identity.signer import AuthorityBundle
 from fairlead_wire.identity import authority_bundle
 from fairlead_wire.io import logs
 
-LOOK_SECONDS: Final = 5.0
+POLL_SECONDS: Final = 5.0
 _log = logs.get("hub.identity")
 
 
@@ -25,29 +25,29 @@ class Announcer:
         self, *, roots: Callable[[], bytes], own: Callable[[], bytes], announce: Callable[[AuthorityBundle], int]
     ) -> None:
         self._roots, self._own, self._announce = roots, own, announce
-        self._seen: tuple[bytes, bytes] | None = None
-        self._said = ""
+        self._announced: tuple[bytes, bytes] | None = None
+        self._reported = ""
 
     async def run(self) -> None:
         """Run until cancelled."""
         while True:
-            await self.look()
-            await asyncio.sleep(LOOK_SECONDS)
+            await self.check()
+            await asyncio.sleep(POLL_SECONDS)
 
-    async def look(self) -> None:
-        """Once."""
+    async def check(self) -> None:
+        """Read both files once, and announce them if they have changed."""
         try:
             found = await asyncio.to_thread(lambda: (self._roots(), self._own()))
-            if found == self._seen:
+            if found == self._announced:
                 return
             made = await asyncio.to_thread(read, *found)
         except (OSError, ValueError) as error:
-            if self._said != (said := str(error)):
+            if self._reported != (reason := str(error)):
                 remedy = "put the authority of tls_cert into tls_ca; nodes keep what they have until then"
-                _log.error("authorities_unfit", reason=said, remedy=remedy)
-            self._said = said
+                _log.error("authorities_unfit", reason=reason, remedy=remedy)
+            self._reported = reason
             return
-        self._seen, self._said = found, ""
+        self._announced, self._reported = found, ""
         _log.info("authorities_announced", digest=made.digest, nodes=self._announce(made))
 
 

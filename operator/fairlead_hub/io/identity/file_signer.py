@@ -61,7 +61,7 @@ class FileSigner:
     def __init__(self, ca_cert: Path, ca_key: Path, *, trusted: Callable[[], list[bytes]] = list) -> None:
         """``trusted``: authorities (DER) that the link trusts; a signer it does not trust would lock nodes out."""
         self._ca_cert, self._ca_key, self._trusted = ca_cert, ca_key, trusted
-        self._stamps = self._look()
+        self._stamps = self._read_stamps()
         self._wrong = ""
         """Why the current files are not used."""
         self._pair = _load(ca_cert, ca_key, trusted())
@@ -93,7 +93,7 @@ class FileSigner:
 
     def reload(self) -> None:
         """Load replaced files if they are usable; otherwise retry, because what the link trusts may change later."""
-        stamps = self._look()
+        stamps = self._read_stamps()
         if stamps == self._stamps and not self._wrong:
             return
         self._stamps = stamps
@@ -112,7 +112,7 @@ class FileSigner:
             authority = self.authority
             _log.info("signer_reloaded", authority=authority.name, fingerprint=authority.fingerprint)
 
-    def _look(self) -> tuple[tuple[int, int, int] | None, ...]:
+    def _read_stamps(self) -> tuple[tuple[int, int, int] | None, ...]:
         stamps: list[tuple[int, int, int] | None] = []
         for path in (self._ca_cert, self._ca_key):
             try:

@@ -39,7 +39,7 @@ from fairlead_wire.io import logs
 from fairlead_wire.io.tls import RFC_3339
 from fairlead_wire.log_limiter import LogLimiter
 
-LOOK_SECONDS: Final = 5.0
+POLL_SECONDS: Final = 5.0
 TOLD_SECONDS: Final = 60.0
 SKEW_TOLD_SECONDS: Final = 600.0
 LEASE_RETRY_SECONDS: Final = 2.0
@@ -103,7 +103,7 @@ class IdentityService:
         self._may_send, self._counts = may_send, counts
         self.skew = 0.0
         """Seconds by which our clock is ahead of the API server's."""
-        self._told, self._skew_told = LogLimiter(TOLD_SECONDS), LogLimiter(SKEW_TOLD_SECONDS)
+        self._told, self._skew_logged = LogLimiter(TOLD_SECONDS), LogLimiter(SKEW_TOLD_SECONDS)
         self._watch = JoinTokenWatch(kube, JoinTokens(), seconds_left=seconds_left)
         self.issuing = Issuing(
             signer,
@@ -161,11 +161,11 @@ class IdentityService:
             group.create_task(self._watch.fill(), name="join tokens")
             if isinstance(self._signer, FileSigner):
                 group.create_task(self._signer.keep_loaded(), name="signer")
-            group.create_task(self._look(), name="pins and clock")
+            group.create_task(self._refresh(), name="pins and clock")
             group.create_task(self.renewals.run(), name="renewals")
             group.create_task(self._announcer.run(), name="authorities")
 
-    async def _look(self) -> None:
+    async def _refresh(self) -> None:
         said = ""
         while True:
             try:
@@ -175,8 +175,8 @@ class IdentityService:
             except (OSError, ValueError) as error:
                 if said != (said := str(error)):
                     _log.error("pins_unreadable", reason=said, remedy="put PEM certificates into tls_ca")
-            self._look_at_clock()
-            await asyncio.sleep(LOOK_SECONDS)
+            self._check_clock()
+            await asyncio.sleep(POLL_SECONDS)
 
     def _pins(self) -> list[str]:
         found = list(authority_bundle.by_pin(self._roots()))
@@ -184,13 +184,13 @@ class IdentityService:
             raise ValueError(f"tls_ca holds {len(found)} authorities, a token names at most {join_token.PINS_MAX}")
         return found
 
-    def _look_at_clock(self) -> None:
+    def _check_clock(self) -> None:
         date, at = self._kube.date
         seconds = refusal.skew(date, at)
         if seconds is None:
             return
         self.skew = seconds
-        if abs(seconds) > refusal.SKEW_WARN_SECONDS and self._skew_told.due("", self._clock()) is not None:
+        if abs(seconds) > refusal.SKEW_WARN_SECONDS and self._skew_logged.due("", self._clock()) is not None:
             stops = " and no certificate is signed" if refusal.skew_refusal(seconds) is not None else ""
             _log.warning(
                 "clock_skewed",
@@ -202,10 +202,10 @@ class IdentityService:
         if self._seconds_left() <= 0 or not self._may_send():
             reason = "this hub may have been replaced: retry"
             return IdentityRefused("signer_unavailable", reason, retry_after=LEASE_RETRY_SECONDS)
-        self._look_at_clock()
+        self._check_clock()
         return refusal.skew_refusal(self.skew)
 
-    # ---- what became of it -----------------------------------------------------------------------
+    # ---- results ----------------------------------------------------------------------------------
 
     def _joined(self, admitted: Admitted, issued: SignedCertificate, peer: str) -> None:
         self._counts.joins["repeated" if admitted.is_repeat else "joined"] += 1

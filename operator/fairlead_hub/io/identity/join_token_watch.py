@@ -68,7 +68,7 @@ class JoinTokenWatch:
         self.tokens.keep(identities)
         self._changed.set()
         self._keeps_names = True  # the definition may have been upgraded
-        self._look_at_all()
+        self._check_all()
 
     def on_lost(self, restored: bool) -> None:
         """The next list tells."""
@@ -86,7 +86,7 @@ class JoinTokenWatch:
             return  # the watch repeats what the answer to our own write said before
         self.tokens.put(token)
         self._changed.set()
-        self._look(token)
+        self._check(token)
 
     async def newer(self, id: str, version: str) -> bool:
         """Wait until the watch has reported a version other than this one; False on timeout."""
@@ -98,19 +98,19 @@ class JoinTokenWatch:
                 return True
         return False
 
-    # ---- what the hub says of itself -------------------------------------------------------------
+    # ---- what the hub writes into tokens ---------------------------------------------------------
 
     def announce(self, pins: tuple[str, ...], url: str) -> None:
         """Set what the hub writes into tokens; tokens that differ are written again."""
         if (pins, url) != (self._pins, self._url):
             self._pins, self._url = pins, url
-            self._look_at_all()
+            self._check_all()
 
-    def _look_at_all(self) -> None:
+    def _check_all(self) -> None:
         for token in self.tokens:
-            self._look(token)
+            self._check(token)
 
-    def _look(self, token: JoinTokenObject) -> None:
+    def _check(self, token: JoinTokenObject) -> None:
         if self._pins and self._missing(token):
             self._to_fill.add(token.id)
             self._wake.set()

@@ -175,7 +175,7 @@ class InputDelivery:
             place = (kept.module, kept.input)
             if not self.loaded.is_set():
                 self._may_be_there.add(kept.id)
-            self.queue.came(
+            self.queue.add(
                 WaitingInput(
                     id=kept.id,
                     position=position,

@@ -301,7 +301,7 @@ FRAGMENTS_MAX = 64
 _NORMAL_CODES = (CloseCode.NORMAL_CLOSURE, CloseCode.GOING_AWAY)
 
 
-def _nothing() -> None:
+def _no_listener() -> None:
     """Used until there is a listener."""
 
 
@@ -321,9 +321,9 @@ class LinkSocket(ServerConnection):
     def __init__(self, protocol: ServerProtocol, server: Server, *, close_seconds: float) -> None:
         super().__init__(protocol, server, ping_interval=None, close_timeout=close_seconds)
         self.on_message: Callable[[bytes | str], None] | None = None
-        self.on_lost: Callable[[], None] = _nothing
-        self.on_room: Callable[[], None] = _nothing
-        self.on_part: Callable[[], None] = _nothing
+        self.on_lost: Callable[[], None] = _no_listener
+        self.on_room: Callable[[], None] = _no_listener
+        self.on_part: Callable[[], None] = _no_listener
         self.part_seconds = PART_SECONDS
         self._heard_at = self.loop.time()
         """When the last message was complete, or ``on_part`` was last called."""
@@ -376,7 +376,7 @@ class LinkSocket(ServerConnection):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self.on_part is not _nothing and (now := self.loop.time()) - self._heard_at >= self.part_seconds:
+        if self.on_part is not _no_listener and (now := self.loop.time()) - self._heard_at >= self.part_seconds:
             self._heard_at = now
             self.on_part()
         if self._ending is None and self.request is not None and self.protocol.state is State.CLOSING:
@@ -395,6 +395,6 @@ class LinkSocket(ServerConnection):
         super().connection_lost(exc)
         if self._ending is not None:
             self._ending.cancel()
-        on_lost, self.on_lost, self.on_message, self.on_room = self.on_lost, _nothing, None, _nothing
-        self.on_part = _nothing
+        on_lost, self.on_lost, self.on_message, self.on_room = self.on_lost, _no_listener, None, _no_listener
+        self.on_part = _no_listener
         on_lost()

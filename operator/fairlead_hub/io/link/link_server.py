@@ -318,9 +318,9 @@ class LinkServer:
         """May be called in the middle of ``send``: the core is told when that is over."""
         if not link.tells:
             link.tells = True
-            self._loop.call_soon(self._tell_room, link)
+            self._loop.call_soon(self._report_room, link)
 
-    def _tell_room(self, link: _OpenLink) -> None:
+    def _report_room(self, link: _OpenLink) -> None:
         link.tells = False
         self._hub.sessions.room(link.session, not link.socket.paused)
 

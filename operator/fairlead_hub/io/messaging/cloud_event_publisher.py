@@ -21,7 +21,7 @@ from fairlead_wire.io import logs
 
 RETRY_SECONDS = 1.0
 REFUSED_RETRY_SECONDS = 30.0
-LOOK_SECONDS = 1.0
+POLL_SECONDS = 1.0
 """How often dropped events are reported."""
 _log = logs.get("hub.cloud_events")
 
@@ -34,7 +34,7 @@ class CloudEventPublisher:
         self._namespace, _, self._name = topic.partition("/")
         self._source, self._epoch = source, epoch
         self._number = 0
-        self._dropped_seen = 0
+        self._dropped_logged = 0
         self._publisher = AsyncBufferedPublisher(
             client, self._namespace, self._name, producer_id=source.strip("/"), epoch=epoch, on_drop=self._on_drop
         )
@@ -62,12 +62,12 @@ class CloudEventPublisher:
             async with self._publisher:
                 while True:
                     try:
-                        async with asyncio.timeout(LOOK_SECONDS):
+                        async with asyncio.timeout(POLL_SECONDS):
                             await self._refused.wait()
                     except TimeoutError:
                         pass  # events without room are only counted
                     self._refused.clear()
-                    await self._look_at_drops()
+                    await self._check_drops()
         finally:
             await self._publisher.close(0.0)  # again, if there never was a topic: waiting events are dropped, counted
             _log.info("cloud_events_published", events=self.published, dropped=self.dropped)
@@ -75,11 +75,11 @@ class CloudEventPublisher:
     def _on_drop(self, count: int, error: FairleadError) -> None:
         self._refused.set()
 
-    async def _look_at_drops(self) -> None:
+    async def _check_drops(self) -> None:
         dropped = self.dropped
-        if dropped > self._dropped_seen:
-            _log.warning("events_dropped", count=dropped - self._dropped_seen, total=dropped)
-            self._dropped_seen = dropped
+        if dropped > self._dropped_logged:
+            _log.warning("events_dropped", count=dropped - self._dropped_logged, total=dropped)
+            self._dropped_logged = dropped
             await self._make_topic()  # it may have been deleted
 
     async def _make_topic(self) -> None:

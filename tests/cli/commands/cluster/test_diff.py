@@ -110,7 +110,7 @@ def test_contents(installed: Cluster, edge: str) -> None:
     [
         (("act-9",), 1, "there is no EdgeNode act-9"),
         (("configmap/a", "-n", "act-test", "--edge", "http://127.0.0.1:1"), 2, "name its node with --node"),
-        (("configmap/a", "-n", "act-test", "--node", "act-2"), 1, "there is no record of configmap/a at node act-2"),
+        (("configmap/a", "-n", "act-test", "--node", "act-2"), 1, "no ObjectSync of configmap/a exists for node act-2"),
         (("act-1", "--edge", "http://127.0.0.1:1"), 1, "the agent at http://127.0.0.1:1 does not answer"),
     ],
 )
@@ -130,7 +130,7 @@ def some_config_map(value: str, **metadata: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": names, "data": {"a": value}}
 
 
-def test_what_each_side_counts_for_itself_is_no_difference() -> None:
+def test_fields_that_always_differ_are_no_difference() -> None:
     """Versions, the hub's annotations, status, and the order of keys."""
     ours = some_config_map("1", resourceVersion="7", annotations={"fairlead.dev/paused": "x"})
     theirs = dict(

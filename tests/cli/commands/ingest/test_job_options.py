@@ -26,7 +26,7 @@ def test_a_pipeline_is_found_by_its_name(tmp_path: Path) -> None:
     assert refused.value.code == 2
 
 
-def test_what_is_refused_is_a_sentence_and_an_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refusal_is_a_message_and_an_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     for raised, context, code in (
         (LocalError("no file"), job_options.explained(), 1),
         (OSError(5, "broken"), job_options.explained(), 1),

@@ -39,7 +39,7 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
-def test_what_still_does_not_fit_is_named_with_its_reason(config: Path) -> None:
+def test_letters_that_still_do_not_fit_are_named_with_the_reason(config: Path) -> None:
     """A function that leaves it alone is another matter: then nothing is left to do."""
     words = ["ingest", "repair", "--config", str(config), "--yes"]
     done = CliRunner().invoke(build(), words)

@@ -106,7 +106,7 @@ def test_a_full_disk_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert done.exit_code == 0, done.output
 
 
-def test_a_partial_file_of_a_killed_backup_is_in_no_ones_way(tmp_path: Path) -> None:
+def test_a_partial_file_of_a_killed_backup_does_not_block_the_next(tmp_path: Path) -> None:
     stopped(tmp_path / "old", "sqlite", some)
     (tmp_path / f"b{command.PARTIAL}").write_text("half")
     assert run("backup", "--data-dir", tmp_path / "old", "--out", tmp_path / "b").exit_code == 0

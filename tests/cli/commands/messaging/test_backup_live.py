@@ -60,7 +60,7 @@ def numbers(client: Client) -> list[int]:
     return [int(message.payload.split()[0]) for message in client.messages(*TOPIC)]
 
 
-def test_every_backup_is_one_moment_of_a_service_that_goes_on(tmp_path: Path) -> None:
+def test_every_backup_is_a_consistent_snapshot_of_a_running_service(tmp_path: Path) -> None:
     """No number is missing below the newest; what was acknowledged before it began is in it. Killed, there is none.
 
     A restored service knows the producer's sequences, and a reader that had read beyond the backup gets what is new.

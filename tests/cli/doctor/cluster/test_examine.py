@@ -54,9 +54,9 @@ def test_nothing_is_installed_then_definitions_are(tmp_path: Path) -> None:
         denied = found["rights"][0]["message"]
         assert denied.startswith("system:serviceaccount:default:nobody lacks ") and len(found["rights"]) <= 2
         assert "get,list,watch configmaps" in denied and "get,list,watch syncrules.fairlead.dev" in denied
-        assert found["syncrule"][0]["message"] == "SyncRule all was judged by no hub yet"
+        assert found["syncrule"][0]["message"] == "SyncRule all has not been evaluated by a hub yet"
         assert "nothing more fits" in found["quotas"][0]["message"]
-        assert "does not answer: Connection refused" in found["hub.ready"][0]["message"]
+        assert "does not respond: Connection refused" in found["hub.ready"][0]["message"]
 
         cluster.kubectl("delete", "crd", "edgenodes.fairlead.dev")
         wait_until(

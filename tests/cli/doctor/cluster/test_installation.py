@@ -43,9 +43,9 @@ def test_other_versions_and_releases() -> None:
     """A field the API server would drop is a problem; one more there is a warning."""
     other, older, newer, taken = (copy.deepcopy(ONE) for _ in range(4))
     other["spec"]["versions"][0]["name"] = "v1"
-    assert "serves v1, and this program speaks v1alpha1" in judged([other])[1]
+    assert "serves v1, but this program needs v1alpha1" in judged([other])[1]
     del older["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]["paused"]
-    assert judged([older]) == ("problem", "edgenodes.fairlead.dev is of another release: it lacks .status.paused")
+    assert judged([older]) == ("problem", "edgenodes.fairlead.dev differs from this release: it lacks .status.paused")
     newer["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["more"] = {"type": "string"}
     assert judged([newer])[0] == "warning"
     taken["status"] = {"conditions": [{"type": "NamesAccepted", "status": "False", "message": "enode is taken"}]}
@@ -79,7 +79,7 @@ def test_each_denial_is_a_finding() -> None:
     one, two = Right("get", "", "nodes"), Right("watch", "", "pods")
     [found] = judge_rights({one: True, two: False}, None)
     assert found.level == "problem"
-    assert found.message == "this kubeconfig's user lacks 1 of 2 rights that a hub needs: watch pods"
+    assert found.message == "this kubeconfig's user lacks 1 of the 2 permissions that a hub needs: watch pods"
     assert [each.level for each in judge_rights({one: True, two: True}, ServiceAccount("a", "b"))] == ["ok"]
 
 
@@ -88,7 +88,9 @@ def test_who_may_do_nothing_gets_one_finding() -> None:
     rights = needed("fairlead", [("apps", "deployments")])
     [found] = judge_rights(dict.fromkeys(rights, False), ServiceAccount("fairlead", "hub"))
     count = len(rights)
-    assert found.message.startswith(f"system:serviceaccount:fairlead:hub lacks {count} of {count} rights that a hub")
+    assert found.message.startswith(
+        f"system:serviceaccount:fairlead:hub lacks {count} of the {count} permissions that a hub"
+    )
     assert "; get,list,watch deployments.apps" in found.message and "get,create,update leases" in found.message
     assert "patch edgenodes/status.fairlead.dev; " in found.message
     assert found.remedy.startswith("kubectl auth can-i --list --as=system:serviceaccount:fairlead:hub lists its")
@@ -99,10 +101,7 @@ def test_who_may_do_nothing_gets_one_finding() -> None:
 def test_rights_beyond_the_rules() -> None:
     """Secrets or anything at all are worth a warning; another kind is said."""
     account = ServiceAccount("a", "b")
-    assert (
-        judge_surplus(account, []).message
-        == "system:serviceaccount:a:b may read what SyncRules name, and no other kind"
-    )
+    assert judge_surplus(account, []).message == "system:serviceaccount:a:b may read only the kinds that SyncRules name"
     assert (judge_surplus(account, [("", "pods")]).level, judge_surplus(account, [("", "secrets")]).level) == (
         "ok",
         "warning",

@@ -39,7 +39,7 @@ def test_rules() -> None:
     assert found[2].remedy.startswith("install the definition")
     denied = rule("f", "True", unlistedKinds=["Secret: the API server answered 403: forbidden"])
     [found_denied] = judge_written("SyncRule", [denied])
-    assert found_denied.remedy == "grant the right: fairlead rbac | kubectl apply -f -"
+    assert found_denied.remedy == "grant the permission: fairlead rbac | kubectl apply -f -"
     assert found[3].remedy == "fairlead explain syncrule/e --node edge-1"
 
 
@@ -58,4 +58,4 @@ def test_a_node_that_is_refused_for_its_fencing_number() -> None:
     condition = {"type": "Connected", "status": "False", "reason": "StaleHub", "message": why}
     [found, _] = judge_nodes([node("edge-4", connected=False, conditions=[condition])])
     assert (found.level, found.message) == ("problem", f"node edge-4 is refused: {why}")
-    assert found.remedy.endswith("to end it now: fairlead node approve edge-4")
+    assert found.remedy.endswith("to accept it now: fairlead node approve edge-4")

@@ -41,7 +41,7 @@ def test_leases() -> None:
     assert [each.level for each in judge_leases([], NOW)] == ["problem"]
     found = list(judge_leases([lease("hub-0", 3), lease("hub-1", 60), lease("", 1)], NOW))
     assert [each.level for each in found] == ["ok", "problem", "problem"]
-    assert "renewed 60 s ago, and is over" in found[1].message
+    assert "has expired (renewed 60 s ago)" in found[1].message
 
 
 def test_readiness() -> None:

@@ -36,7 +36,7 @@ def test_versions() -> None:
     """An old SQLite is a problem, a variable that is no setting a warning."""
     good = Programs(fairlead="0.1.0", python="3.11.2", sqlite="3.46.1")
     assert [each.level for each in judge_programs(good)] == ["ok"]
-    strange = Programs(fairlead="0.1.0", python="3.11.2", sqlite="3.8.0", strange_variables=("FAIRLEAD_EGDE_NODE",))
+    strange = Programs(fairlead="0.1.0", python="3.11.2", sqlite="3.8.0", unknown_variables=("FAIRLEAD_EGDE_NODE",))
     assert [each.level for each in judge_programs(strange)] == ["problem", "warning"]
 
 
@@ -53,7 +53,7 @@ def test_running_agents() -> None:
     cut = STATUS | {"link": {"state": "disconnected", "reason": "refused"}, "deadLetters": 3}
     assert levels(True, cut) == [("agent", "problem"), ("agent.dead_letters", "warning")]
     assert levels(True, None, "no answer") == [("agent", "problem")]
-    assert levels(True, None) == [("agent", "ok")], "it answers with TLS alone: not asked"
+    assert levels(True, None) == [("agent", "ok")], "it responds only over TLS: not requested"
     assert levels(True, STATUS, here="0.2.0")[0] == ("agent.version", "warning")
 
 
@@ -97,7 +97,7 @@ def test_files_of_another_user() -> None:
     """What stays behind when an agent was once run as root: the next start cannot open them."""
     inside = [file(0o600, 7, "objects.db"), file(0o600, 0, "outbox.db-shm")]
     [found] = judge_folder(file(0o700, 7, "data"), inside)
-    assert found.level == "problem" and "outbox.db-shm to user root (folder: edge)" in found.message
+    assert found.level == "problem" and "owner edge, for example /data/outbox.db-shm (user root)" in found.message
     assert found.remedy.startswith("chown -R edge ")
 
 

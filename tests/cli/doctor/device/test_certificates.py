@@ -49,7 +49,7 @@ def test_files_that_hold_nothing() -> None:
         cert_path="tls.crt", ca_path="ca.crt", own=None, authorities=[], own_error="No such file"
     )
     assert levels(nothing) == [("certificate", "problem"), ("certificate.authority", "problem")]
-    wrong = msgspec.structs.replace(FILES, mismatch="tls_key is not the key of tls_cert")
+    wrong = msgspec.structs.replace(FILES, mismatch="tls_key does not match tls_cert")
     assert ("certificate.key", "problem") in levels(wrong)
 
 
@@ -64,7 +64,7 @@ def test_a_pair_of_one_authority(tmp_path: Path) -> None:
     found = certificates.read_files(bundle, pair.certificate, pair.key)
     assert found.own is not None and found.own.name == "edge-1" and not found.mismatch
     assert [each.name for each in found.authorities] == ["first", "second"]
-    assert "is not the key of" in certificates.read_files(bundle, pair.certificate, foreign.key).mismatch
+    assert "does not match" in certificates.read_files(bundle, pair.certificate, foreign.key).mismatch
 
 
 def test_what_cannot_be_used(tmp_path: Path) -> None:
@@ -93,8 +93,8 @@ JOINED = IdentityFolder(link=LINK, current="node-ab.pem")
     ("changes", "level", "text"),
     [
         ({}, "ok", "node-ab.pem is in use"),
-        ({"others": 1}, "ok", "the pair before it is kept until a session was opened"),
-        ({"unfinished": True}, "warning", "a join was begun and not finished"),
+        ({"others": 1}, "ok", "the previous pair is kept until a session has been opened"),
+        ({"unfinished": True}, "warning", "a join was started but not finished"),
         ({"current": "", "error": f"{LINK}: No such file"}, "problem", f"{LINK}: No such file"),
     ],
 )
@@ -105,7 +105,7 @@ def test_the_state_of_the_folder(changes: dict[str, object], level: str, text: s
 
 def test_settings_that_name_other_files() -> None:
     [found] = judge_identity(JOINED, "/etc/tls.crt", LINK)
-    assert found.level == "warning" and "nothing renews them" in found.message
+    assert found.level == "warning" and "the agent does not renew them" in found.message
 
 
 def test_a_device_that_never_joined() -> None:

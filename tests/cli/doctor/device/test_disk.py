@@ -39,9 +39,9 @@ def test_less_room_than_the_store_may_take() -> None:
     ("code", "text"),
     [
         (errno.EROFS, "is read-only"),
-        (errno.EACCES, "may not be written by this user"),
-        (errno.ENOSPC, "has no room left"),
-        (errno.EIO, "fails: the disk reports errors"),
+        (errno.EACCES, "is not writable by this user"),
+        (errno.ENOSPC, "has no space left"),
+        (errno.EIO, "cannot be used: the disk reports I/O errors"),
         (errno.ENOTDIR, "cannot be written: ENOTDIR"),
     ],
 )

@@ -32,7 +32,7 @@ def test_all_steps() -> None:
     assert [(check, level) for check, level, _ in found(greeted=True, hub="hub-0", hub_time=NOW)] == [
         ("proxy", "ok"), ("dns", "ok"), ("clock.skew", "ok"), ("link", "ok"),
     ]  # fmt: skip
-    assert "the hello is the running agent's" in found()[-1][2]
+    assert "no hello was sent because the agent is running" in found()[-1][2]
 
 
 def test_a_step_that_fails() -> None:
@@ -52,7 +52,8 @@ def test_dates_that_fail_are_held_against_the_hubs_clock() -> None:
     assert "set this device's clock: it is 2 d behind the hub's" in wrong[-1][2] and "renew" not in wrong[-1][2]
     assert found(failed="tls", reason=reason, hub_time=NOW)[-1][2].endswith(link.REMEDIES["tls"])
     assert (
-        "set this device's clock if it is not 2026-11-22 00:00 UTC; else" in found(failed="tls", reason=reason)[-1][2]
+        "if it is not 2026-11-22 00:00 UTC now, set this device's clock; otherwise"
+        in found(failed="tls", reason=reason)[-1][2]
     )
 
 
@@ -63,13 +64,13 @@ def test_a_hub_that_hangs_has_no_wrong_certificate(monkeypatch: pytest.MonkeyPat
         trip = link.dial(f"wss://127.0.0.1:{port}", ssl.create_default_context(), None)
     assert trip.failed == "tls" and trip.silent
     [*_, last] = judge(trip, NOW, "edge-1")
-    assert "accepts the connection and does not answer" in last.message and last.remedy == link.SILENT
+    assert "accepts the connection but does not respond" in last.message and last.remedy == link.SILENT
 
 
 def test_proxies() -> None:
     assert found(proxy="http://proxy:3128")[0][:2] == ("proxy", "warning")
     _, level, text = found(unused_proxy="HTTPS_PROXY")[0]
-    assert level == "ok" and "HTTPS_PROXY is set and not used" in text
+    assert level == "ok" and "HTTPS_PROXY is set but not used" in text
 
 
 # ---- dialling ----
@@ -100,7 +101,7 @@ async def dial(url: str, context: ssl.SSLContext | None = None, hello: message.H
 
 
 async def test_a_hub_that_welcomes() -> None:
-    """Its name and its time; without a hello as far as the WebSocket."""
+    """Its name and its time; without a hello, up to the WebSocket upgrade."""
     async with HubServer() as hub:
         going = asyncio.create_task(dial(hub.url, None, HELLO))
         await hub.open()

@@ -25,7 +25,8 @@ def levels(store: StoreFile | None) -> list[tuple[str, str]]:
 def test_sound_and_absent() -> None:
     assert levels(GOOD) == levels(None) == [("store.outbox", "ok")]
     assert (
-        "as far as was looked" in next(iter(judge_store(msgspec.structs.replace(GOOD, integrity=""), "outbox"))).message
+        "as far as the check got"
+        in next(iter(judge_store(msgspec.structs.replace(GOOD, integrity=""), "outbox"))).message
     )
 
 
@@ -105,7 +106,7 @@ def said(key: Key | None) -> list[tuple[str, str]]:
 
 
 def test_a_key_none_and_one_that_does_not_fit() -> None:
-    assert said(None) == [("ok", "the stores are not encrypted; the key of [store] encryption_key would encrypt them")]
+    assert said(None) == [("ok", "the stores are not encrypted; to encrypt them, set [store] encryption_key")]
     assert said(Key(fingerprint="0a1b")) == [("ok", "the key in /keys/edge is usable; its fingerprint is 0a1b")]
     assert said(Key(error="no such file")) == [("problem", "no such file")]
 

@@ -96,7 +96,7 @@ def test_each_form_of_a_key(tmp_path: Path, content: bytes) -> None:
         (b"0" * 64, "are not random"),
     ],
 )
-def test_what_is_no_key_is_refused_with_the_remedy_and_not_shown(tmp_path: Path, content: bytes, text: str) -> None:
+def test_an_invalid_key_is_refused_with_the_remedy_and_not_shown(tmp_path: Path, content: bytes, text: str) -> None:
     path = tmp_path / "key"
     path.write_bytes(content)
     with pytest.raises(BadKey, match=text) as refused:
@@ -128,7 +128,7 @@ def test_a_credential_lies_where_systemd_says(tmp_path: Path) -> None:
         opening.read_key("encryption_key", "credential:other", environ)
 
 
-def test_a_key_that_others_can_read_or_that_lies_beside_the_stores_is_warned_about(
+def test_a_key_readable_by_others_or_beside_the_stores_causes_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     data = tmp_path / "data"

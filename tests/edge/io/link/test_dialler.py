@@ -63,7 +63,7 @@ async def test_an_http_answer_says_when_to_come_back() -> None:
         ("wss://hub.invalid:1", "nonsense", "nonsense isn't a valid proxy"),
     ],
 )
-async def test_what_cannot_be_dialled_is_said_and_ends_no_agent(
+async def test_an_address_that_cannot_be_dialled_is_reported_and_ends_no_agent(
     url: str, proxy: str, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in [name for name in os.environ if name.lower().endswith("_proxy")]:

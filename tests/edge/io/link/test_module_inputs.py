@@ -64,7 +64,7 @@ async def test_an_ack_comes_after_the_store_and_questions_are_answered() -> None
         assert (ack.parent_id, ack.cumulative, store.taken) == (1, False, [ID])
 
 
-async def test_what_was_handed_to_the_store_is_stored_when_the_link_is_gone() -> None:
+async def test_writes_passed_to_the_store_complete_after_the_link_is_gone() -> None:
     store = Store()
     async with HubServer() as hub, running(link(hub.url, store)):
         peer = await hub.open()

@@ -108,7 +108,7 @@ def test_what_a_stream_has_still_to_write_counts() -> None:
 
 
 @pytest.mark.process
-async def test_readers_that_do_not_read_cost_little_and_delay_nobody(tmp_path: Path) -> None:
+async def test_readers_that_do_not_read_cost_little_and_delay_no_other(tmp_path: Path) -> None:
     """Lists and watches of a real agent that holds 16 MiB; publishing and probes go on meanwhile."""
     count = await fill(tmp_path / "data", 16 * 1024 * 1024)
 

@@ -226,7 +226,7 @@ async def test_a_slow_body_makes_way_and_what_is_being_answered_does_not(monkeyp
 
 
 async def test_a_client_that_does_not_read_its_answer_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listener, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(listener, "POLL_SECONDS", 0.05)
     monkeypatch.setattr(connections, "STALLED_SECONDS_MAX", 0.3)
     app = web.Application()
 

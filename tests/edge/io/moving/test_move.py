@@ -109,7 +109,7 @@ async def test_given_up_it_stays_and_the_next_attempt_needs_no_new_token(device:
     assert len(hub.joins) == 1
 
 
-async def test_the_same_command_goes_on_and_another_is_refused(device: Device, hub: JoinHub) -> None:
+async def test_the_same_command_continues_and_another_is_refused(device: Device, hub: JoinHub) -> None:
     await device.interrupted_move(hub)
     with pytest.raises(CannotMove, match="is under way"):
         await move.move(MoveOptions(url="wss://third.example:1", token=hub.token(), config=device.config), {}, print)

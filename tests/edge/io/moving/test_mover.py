@@ -113,7 +113,7 @@ async def test_given_up_or_cancelled_it_is_open_again(files: MoveFiles) -> None:
     running.cancel()
 
 
-async def test_while_the_data_plan_holds_all_of_it_nobody_is_refused(files: MoveFiles) -> None:
+async def test_nothing_is_refused_while_the_data_plan_holds_everything(files: MoveFiles) -> None:
     """And the plan is named, not the hub; what another priority may send goes on, with the door closed."""
     agent: Any = Agent()
     agent.held_back = {("iothub", 1): HeldUntil(Why.DAY, 9.0)}

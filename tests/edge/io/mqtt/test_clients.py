@@ -21,18 +21,18 @@ SUBSCRIBED = Subscribed(InputFilter("f", "m", "i", False), 1)
 
 
 class FakeSession:
-    def __init__(self, heard_at: float) -> None:
+    def __init__(self, last_activity_at: float) -> None:
         self.opening: Opening | None = None
         self.will: Will | None = None
         self.subscriptions = {"f": SUBSCRIBED}
         self.expiry_seconds = 60
-        self.heard_at = heard_at
+        self.last_activity_at = last_activity_at
         self.unacknowledged = 0
 
 
 class FakeConnection:
-    def __init__(self, bench: Bench, heard_at: float = 0.0) -> None:
-        self.session = FakeSession(heard_at)
+    def __init__(self, bench: Bench, last_activity_at: float = 0.0) -> None:
+        self.session = FakeSession(last_activity_at)
         self._bench = bench
         self.ended = ""
 
@@ -53,8 +53,10 @@ class Bench:
         self.time, self.wills = 0.0, list[AuthoredWill]()
         self.clients = Clients(connections_max=connections_max, clock=lambda: self.time, publish=self.wills.append)
 
-    def come(self, module: str, id: str, *, clean: bool = False, heard_at: float = 0.0) -> tuple[FakeConnection, Any]:
-        connection = FakeConnection(self, heard_at)
+    def come(
+        self, module: str, id: str, *, clean: bool = False, last_activity_at: float = 0.0
+    ) -> tuple[FakeConnection, Any]:
+        connection = FakeConnection(self, last_activity_at)
         self.clients.opened(cast(Connection, connection))
         opening = Opening(client=MqttClient(module, id), author=Author(), clean=clean, expiry_seconds=60)
         kept = self.clients.open(cast(Connection, connection), opening)
@@ -78,11 +80,11 @@ def test_a_clean_start_keeps_nothing() -> None:
     assert bench.come("m", "a", clean=True)[1] is None
 
 
-def test_a_full_house_sends_away_the_silent_one_of_the_module_with_most() -> None:
+def test_at_the_limit_the_silent_client_of_the_module_with_most_is_closed() -> None:
     bench = Bench()
-    lonely, _ = bench.come("quiet", "a", heard_at=-100.0)
-    one, _ = bench.come("greedy", "a", heard_at=5.0)
-    two, _ = bench.come("greedy", "b", heard_at=1.0)
+    lonely, _ = bench.come("quiet", "a", last_activity_at=-100.0)
+    one, _ = bench.come("greedy", "a", last_activity_at=5.0)
+    two, _ = bench.come("greedy", "b", last_activity_at=1.0)
     bench.come("new", "a")
     assert (lonely.ended, one.ended, two.ended) == ("", "", "quota_exceeded")
     assert bench.clients.open_now == 3

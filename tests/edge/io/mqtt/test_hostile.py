@@ -164,7 +164,7 @@ def test_paho_over_mutual_tls_publishes_as_its_module_alone(secured: Secured, hu
         client.PINGREQ,
     ],
 )
-def test_what_is_no_mqtt_is_closed_and_costs_nothing(plain: tuple[EdgeProgram, int], content: bytes) -> None:
+def test_a_connection_without_mqtt_is_closed_and_costs_nothing(plain: tuple[EdgeProgram, int], content: bytes) -> None:
     peer = RawClient(plain[1])
     with suppress(OSError):
         peer.send(content)

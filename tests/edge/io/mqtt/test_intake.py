@@ -231,7 +231,7 @@ async def test_too_much_that_waits_stops_the_reading_until_half_is_stored() -> N
 
 
 @pytest.mark.slow
-async def test_a_message_without_room_holds_up_its_own_connection_alone() -> None:
+async def test_a_message_without_room_delays_only_its_own_connection() -> None:
     """Its neighbours of the same batch and of later ones are stored and acknowledged at once, in order."""
     bench = Bench()
     clients = [Connection(f"m{number}") for number in range(20)]
@@ -258,7 +258,7 @@ async def test_a_message_without_room_holds_up_its_own_connection_alone() -> Non
     await bench.done()
 
 
-async def test_what_has_no_room_for_long_ends_its_own_connection_alone() -> None:
+async def test_a_message_without_room_for_long_ends_only_its_own_connection() -> None:
     bench, one, two = Bench(patience_seconds=0.0), Connection(), Connection()
     bench.store.has_no_room = {"big"}
     bench.intake.add(one, [received("1", 1), received("big", 2), received("3", 3), received("4", qos=0)])
@@ -271,7 +271,7 @@ async def test_what_has_no_room_for_long_ends_its_own_connection_alone() -> None
 
 
 @pytest.mark.slow
-async def test_what_waits_for_room_is_bounded_and_stops_nobodys_reading() -> None:
+async def test_waiting_messages_are_bounded_and_do_not_stop_reading() -> None:
     """Over the bound the connection with most of it ends, and repeats it."""
     bench = Bench()
     bench.store.has_no_room = {"big"}

@@ -159,7 +159,7 @@ async def test_an_unexpected_error_of_the_link_costs_a_retry(hub: FakeHub, upstr
     assert upstream.pump.counters["link_errors"] == 2
 
 
-async def test_a_queue_that_stands_still_is_said_once_and_that_it_moves(
+async def test_a_stalled_queue_is_reported_once_and_again_when_it_moves(
     hub: FakeHub, upstream: UpstreamService, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     logs.configure("edge")

@@ -14,7 +14,7 @@ NOON = datetime(2026, 11, 23, 12, tzinfo=UTC).timestamp()
 
 def test_the_day_its_limit_and_the_next_day() -> None:
     gate = PlanGate(bytes_per_day=1000)
-    gate.look(now=0.0, wall=NOON, carried=950)
+    gate.update(now=0.0, wall=NOON, carried=950)
     line = status.of(gate, {"up": 950}, PlanLimits(1000), 0.0)
     assert status.body(line) == {
         "date": "2026-11-23",

@@ -623,7 +623,7 @@ class Closed:
         pass
 
 
-def test_what_the_gate_holds_waits_and_holds_up_no_other() -> None:
+def test_messages_held_by_the_gate_wait_and_delay_no_other() -> None:
     gate = Closed(0)
     bench = Bench(gate=gate)
     bench.store(0, 2)
@@ -650,7 +650,7 @@ def test_the_rate_of_the_line_is_kept_over_a_backlog() -> None:
     bench.store(3, 4000)
     now, size = 0.0, 0
     while now < 60:
-        gate.look(now=now, wall=1e9, carried=0)
+        gate.update(now=now, wall=1e9, carried=0)
         step = bench.go(now)
         if isinstance(step, PumpWait):
             assert step.until is not None and step.until > now
@@ -744,7 +744,7 @@ def test_a_deferred_topic_waits_alone(bench: Bench) -> None:
     assert bench.ack(together, 10).checkpoint == 6 and 5 not in bench.pump.troubles()
 
 
-def test_a_deferred_topic_backs_off_by_the_policy_and_holds_up_nothing(bench: Bench) -> None:
+def test_a_deferred_topic_backs_off_by_the_policy_and_delays_nothing(bench: Bench) -> None:
 
     bench.store(0, 1, topic="full")
     bench.store(5)

@@ -233,7 +233,7 @@ async def test_no_server_listens(waits: list[float]) -> None:
     "body",
     [b"<html>no</html>", b"", b"[]", b"\xff\xfe", b'{"message":"\xff"}', b'{"x":' + b"[" * 100_000, b"x" * 10_000],
 )
-async def test_an_error_that_is_no_status_is_a_refusal_all_the_same(front: ApiFront, body: bytes) -> None:
+async def test_an_error_that_is_not_a_status_is_a_refusal_too(front: ApiFront, body: bytes) -> None:
     """Proxies and load balancers answer as they like; what is logged of it is bounded."""
     front.answer("GET", "/a", status=403, body=body)
     with pytest.raises(ApiRefused) as refused:

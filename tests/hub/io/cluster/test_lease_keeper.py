@@ -158,7 +158,7 @@ async def test_the_first_refused_renewal_ends_it(cluster: Cluster, client: Kube,
         (200, b"{}"),
     ],
 )
-async def test_what_says_nothing_of_a_pod_changes_nothing(
+async def test_a_response_that_is_not_about_the_pod_changes_nothing(
     cluster: Cluster, namespace: str, status: int, body: bytes
 ) -> None:
     """The right to ask may be missing, and something else may answer in the API server's place."""

@@ -390,7 +390,7 @@ async def test_a_long_retry_after_does_not_blind(front: ApiFront, client: Kube, 
         assert len(heard.lists) == 1
 
 
-async def test_a_watch_whose_time_was_over_goes_on_where_it_was(
+async def test_a_watch_that_timed_out_continues_where_it_was(
     front: ApiFront, client: Kube, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No new list every five minutes for fifty thousand objects."""

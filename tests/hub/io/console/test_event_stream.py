@@ -151,7 +151,7 @@ async def test_a_page_that_does_not_read_is_cut_off(served: Served, monkeypatch:
     with not_reading(served) as page:
         await streams(served, 1)
         for listener in served.console.pages.streams.listeners():
-            listener.hear(served.console.source.ring.publish("nodes", "x" * LARGE))
+            listener.push(served.console.source.ring.publish("nodes", "x" * LARGE))
         await streams(served, 0)
         await is_cut(page)
 
@@ -162,7 +162,7 @@ async def test_a_page_that_does_not_read_holds_up_no_end() -> None:
         with not_reading(served) as page:
             await streams(served, 1)
             for listener in served.console.pages.streams.listeners():
-                listener.hear(served.console.source.ring.publish("nodes", "x" * LARGE))
+                listener.push(served.console.source.ring.publish("nodes", "x" * LARGE))
             await until(lambda: served.console.pages.streams.unsent() > 0, "a write that waits")
             served.console.pages.streams.close()
             await streams(served, 0)
@@ -172,22 +172,22 @@ async def test_a_page_that_does_not_read_holds_up_no_end() -> None:
 async def test_what_waits_is_bounded_in_bytes() -> None:
     """A frame of any size is sent, alone; many large ones are dropped for one sign."""
     listener, ring = PageListener(frozenset(["nodes"])), FrameRing("run")
-    listener.hear(ring.publish("nodes", "x" * (console.WAITING_BYTES_MAX + 1)))
+    listener.push(ring.publish("nodes", "x" * (console.WAITING_BYTES_MAX + 1)))
     assert b"lag" not in await listener.next(60)
     for _ in range(5):
-        listener.hear(ring.publish("nodes", "x" * (console.WAITING_BYTES_MAX // 2)))
+        listener.push(ring.publish("nodes", "x" * (console.WAITING_BYTES_MAX // 2)))
     sent = await listener.next(60)
     assert sent.startswith(b"event: lag\n") and len(sent) <= console.WAITING_BYTES_MAX
 
 
-async def test_a_page_that_does_not_read_is_told_that_it_lags() -> None:
+async def test_a_page_that_does_not_read_is_notified_that_it_lags() -> None:
     """Nothing gathers for it without end; then it loads anew."""
     listener, ring = PageListener(frozenset(["nodes"])), FrameRing("run")
     for number in range(console.WAITING_MAX + 1):
-        listener.hear(ring.publish("nodes", number))
-        listener.hear(ring.publish("totals", number))
+        listener.push(ring.publish("nodes", number))
+        listener.push(ring.publish("totals", number))
     sent = await listener.next(60)
     assert sent.startswith(b"event: lag\n") and sent.count(b"id: ") == 1 and b"totals" not in sent
-    listener.hear(ring.publish("nodes", "next"))
+    listener.push(ring.publish("nodes", "next"))
     assert b"lag" not in await listener.next(60)
     assert (await listener.next(0.0)).startswith(b":")

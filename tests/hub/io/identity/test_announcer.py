@@ -25,19 +25,19 @@ async def test_each_change_is_said_once(tmp_path: Path) -> None:
         return 0
 
     announcing = Announcer(roots=trusted.read_bytes, own=own.read_bytes, announce=announce)
-    await announcing.look()
-    await announcing.look()
+    await announcing.check()
+    await announcing.check()
     assert [each.digest for each in said] == [authority_bundle.digest(trusted.read_bytes())]
     trusted.write_bytes(new.certificate.read_bytes())
-    await announcing.look()
+    await announcing.check()
     assert len(said) == 1, "nodes would lock themselves out"
     trusted.unlink()
-    await announcing.look()
+    await announcing.check()
     trusted.write_bytes(old.certificate.read_bytes() + new.certificate.read_bytes())
-    await announcing.look()
+    await announcing.check()
     assert [each.authorities for each in said[1:]] == [trusted.read_bytes()]
     own.write_bytes(new.issue("hub").certificate.read_bytes())
-    await announcing.look()
+    await announcing.check()
     assert said[-1].digest == said[-2].digest and said[-1].certificates == own.read_text()
 
 

@@ -101,7 +101,7 @@ async def _answer(_: web.Request) -> web.Response:
     return web.Response(text="ok")
 
 
-async def test_an_internal_certificate_is_no_node_and_a_nodes_opens_nothing_internal(pki: Pki) -> None:
+async def test_an_internal_certificate_is_not_a_nodes_and_a_nodes_opens_nothing_internal(pki: Pki) -> None:
     """Although it is named like one."""
     authorities = LoadedAuthorities(pki.settings(identity={"link_ca": str(pki.edge.certificate)}))
     assert await nodes_taken(pki, authorities) == {"edge"}

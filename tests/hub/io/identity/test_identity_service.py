@@ -96,11 +96,11 @@ async def test_who_is_turned_away_is_counted(tmp_path: Path, caplog: pytest.LogC
 
 async def test_pins_are_those_of_the_hubs_own_authorities(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Read again; more than a token can name are an error that is said, and the pins before stay."""
-    monkeypatch.setattr(identity_service, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(identity_service, "POLL_SECONDS", 0.0)
     made = Made(tmp_path)
     announced: list[tuple[Any, str]] = []
     monkeypatch.setattr(made.service._watch, "announce", lambda found, url: announced.append((found, url)))
-    task = asyncio.create_task(made.service._look())
+    task = asyncio.create_task(made.service._refresh())
 
     try:
         await until(lambda: announced)

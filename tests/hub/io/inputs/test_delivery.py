@@ -40,7 +40,7 @@ def test_a_frame_carries_what_is_left_of_the_time() -> None:
     codec.decode_from_hub(codec.encode(header, content))
 
 
-async def test_what_others_wrote_into_the_topic_is_passed_over(line: InputLine) -> None:
+async def test_messages_of_others_in_the_topic_are_ignored(line: InputLine) -> None:
     """And said in the log, not delivered; what is behind it is."""
     await line.messaging.create_topic("system", "inputs-edge-1")
     await line.messaging.publish("system", "inputs-edge-1", [b"nonsense", submission.encode(kept()) + b"x"])

@@ -149,7 +149,7 @@ async def test_messaging_that_is_away_is_said(served: Served, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("served", [False], indirect=True)
-async def test_with_security_a_grant_is_needed_before_anything_is_said(served: Served) -> None:
+async def test_with_security_a_grant_is_needed_before_any_other_response(served: Served) -> None:
     """Not even whether the node exists, or what is wrong with the request."""
     nowhere = PATH.replace("edge-1", "edge-9")
     assert await served.code("POST", nowhere, {}) == (401, "no_identity")

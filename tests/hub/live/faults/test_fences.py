@@ -75,7 +75,7 @@ def obeyed(kube: Cluster, node: str) -> int | None:
 
 @pytest.mark.verify
 @pytest.mark.process
-async def test_claims_and_a_lost_lease_shut_nobody_out(kube: Cluster, tmp_path: Path) -> None:
+async def test_claims_and_a_lost_lease_lock_no_node_out(kube: Cluster, tmp_path: Path) -> None:
     """A node's word raises nobody's number, and doctor names it; where the Lease is lost honest nodes are followed."""
     hub = HubProcess(kube, tmp_path, toml="[record]\nflush_seconds = 0.2\n").start()
     agents = []
@@ -94,7 +94,7 @@ async def test_claims_and_a_lost_lease_shut_nobody_out(kube: Cluster, tmp_path: 
         claimed = await until("its EdgeNode says so", lambda: obeyed(kube, "edge-4"))
         code, text = await asyncio.to_thread(on_the_cluster, kube, "doctor", "--cluster")
         assert code == 1 and f"node edge-4 is refused: this edge has obeyed hub {claimed}, this is {before}" in text
-        assert "to end it now: fairlead node approve edge-4\n" in text
+        assert "to accept it now: fairlead node approve edge-4\n" in text
         answer = await claim(hub, "stranger", before + 1)
         assert isinstance(answer, message.Refuse) and answer.code == "node_unknown"
 

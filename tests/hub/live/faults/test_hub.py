@@ -10,7 +10,7 @@ from tests.faults.collect import held
 @pytest.mark.verify
 @pytest.mark.kube
 @pytest.mark.faults
-def test_after_kills_and_dark_links_everybody_tells_the_same() -> None:
+def test_after_kills_and_dark_links_all_records_agree() -> None:
     """Hub, edge and API server killed, links dark, acks lost, one node slow: edge equals cluster, records are true."""
     count = fault_hub.run(4, 3, lambda _: None)
     assert count["kills"] == 4

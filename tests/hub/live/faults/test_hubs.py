@@ -10,7 +10,7 @@ from tests.faults.collect import held
 @pytest.mark.verify
 @pytest.mark.kube
 @pytest.mark.faults
-def test_a_leader_that_was_stopped_is_silent_when_it_goes_on() -> None:
+def test_a_suspended_leader_is_silent_when_it_resumes() -> None:
     """No write and no frame under its old number; the other served meanwhile."""
     count = fault_hubs.run(1, 5, lambda _: None, pause_seconds=20.0)
     assert count["kills"] == 1

@@ -114,7 +114,7 @@ async def nodes_open(site: Site) -> AsyncIterator[None]:
         await until("all nodes are served", lambda: all(each.connected.is_set() for each in opened), seconds=250)
 
 
-async def test_a_stolen_token_admits_one_and_the_other_is_told(site: Site) -> None:
+async def test_a_stolen_token_admits_one_device_and_the_other_is_notified(site: Site) -> None:
     """The second one learns that it was used, and the hub's log says so: the owner notices the thief."""
     token, thief = await noticed(site, node="fresh-0"), new_key()
     stolen = await admitted(site, token, "fresh-0", thief)

@@ -121,7 +121,7 @@ def test_no_node_is_lost_while_the_root_is_replaced(site: IdentitySite, tmp_path
     assert site.hub.stop() == 0 and '"traceback"' not in (site.folder / "hub.log").read_text()
 
 
-def test_an_authority_that_would_lock_nodes_out_is_told_to_none(site: IdentitySite, tmp_path: Path) -> None:
+def test_an_authority_that_would_lock_nodes_out_is_announced_to_none(site: IdentitySite, tmp_path: Path) -> None:
     """And a new authority of nodes asks open sessions to renew within a day."""
     site.node("shop-1")
     agent = site.agent("shop-1")

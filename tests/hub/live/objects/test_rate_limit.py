@@ -39,7 +39,7 @@ def labelled(name: str, namespace: str, tier: str) -> dict[str, Any]:
 
 
 @pytest.mark.verify
-def test_a_mass_of_objects_comes_at_the_rate_and_an_urgent_one_passes_it(
+def test_many_objects_arrive_at_the_rate_limit_and_an_urgent_one_first(
     kube: Cluster, namespace: str, hub: HubProcess, edge: EdgeAgent
 ) -> None:
     """Never faster than burst and rate; what has priority 0 is there while the others still wait."""

@@ -72,7 +72,7 @@ def fairlead(*arguments: str, exit: int = 0) -> str:
 
 
 @pytest.mark.verify
-async def test_an_unreadable_rule_keeps_what_it_selected_and_holds_up_no_other(
+async def test_an_unreadable_rule_keeps_what_it_selected_and_delays_no_other(
     kube: Cluster, namespace: str, hub: HubProcess
 ) -> None:
     """Over a kill of the hub, under stricter definitions, until it is fixed; everybody who is asked says so."""
@@ -134,7 +134,7 @@ async def test_an_unreadable_rule_keeps_what_it_selected_and_holds_up_no_other(
         await until("none", lambda: hub.metric("fairlead_hub_rules_unreadable") == 0)
 
 
-async def test_a_rule_broken_while_no_hub_looked_keeps_what_it_selected(
+async def test_a_rule_broken_while_no_hub_ran_keeps_what_it_selected(
     kube: Cluster, namespace: str, hub: HubProcess
 ) -> None:
     """Killed as soon as the object was delivered: the form may not have been written down yet."""

@@ -176,7 +176,7 @@ def test_an_evolving_table_grows_by_what_bodies_bring(run, messaging, topic, tmp
 
 
 @pytest.mark.verify
-def test_messages_that_expired_unread_are_counted_and_no_gap(run, messaging, tmp_path, topic):
+def test_messages_that_expired_unread_are_counted_without_a_gap(run, messaging, tmp_path, topic):
     messaging.publish(topic, [upstream_message(1)])
     run()
     messaging.publish(topic, [upstream_message(2), upstream_message(3)])

@@ -28,7 +28,7 @@ def messages(*numbers: int) -> list[bytes]:
 
 
 @pytest.mark.verify
-def test_rows_are_in_the_catalogs_table_once_and_another_machine_goes_on(
+def test_rows_are_in_the_catalogs_table_once_and_another_machine_continues(
     run, spark, messaging, topic, tmp_path, store, database, caplog
 ):
     """The position lies in the table; status, receipts, backfill and compaction find it by the same settings."""

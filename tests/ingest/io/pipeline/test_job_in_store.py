@@ -36,7 +36,7 @@ def messages(*numbers: int) -> list[bytes]:
     return [b"broken %d" % number if number % 5 == 4 else upstream_message(number) for number in numbers]
 
 
-def test_rows_are_in_the_store_once_and_another_machine_goes_on(run, spark, messaging, topic, tmp_path, store):
+def test_rows_are_in_the_store_once_and_another_machine_continues(run, spark, messaging, topic, tmp_path, store):
     """The position lies in the table: an empty checkpoint folder, as on another machine, repeats and misses nothing."""
     table = store.place(f"{topic}/rows")
     given = {"table": str(table), "storage": store.settings}

@@ -127,7 +127,7 @@ class World:
 
 @pytest.mark.verify
 @pytest.mark.parametrize("seed", range(6))
-def test_rows_are_there_once_whoever_is_killed_beside_a_compaction(seed, tmp_path, monkeypatch):
+def test_each_row_is_there_once_whatever_is_killed_beside_a_compaction(seed, tmp_path, monkeypatch):
     world = World(tmp_path / "rows", seed, monkeypatch)
     for _ in range(ACTS):
         world.act()

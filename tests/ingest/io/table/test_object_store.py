@@ -140,7 +140,7 @@ def test_a_list_is_asked_for_again_where_credentials_ended(store, monkeypatch):
         next(object_store.below(path))
 
 
-def test_a_list_that_outlives_its_credentials_goes_on_behind_what_it_had(store, monkeypatch):
+def test_a_list_that_outlives_its_credentials_continues_where_it_stopped(store, monkeypatch):
     path = store.place("long/list")
     names = [f"part-{number}" for number in range(7)]
     for name in names:
@@ -315,7 +315,7 @@ def test_a_store_that_ignores_conditions_is_refused(store):
         server.server_close()
 
 
-def test_lost_answers_refusals_and_throttling_of_commits_cost_no_row_and_double_none(proxy):
+def test_lost_answers_refusals_and_throttling_of_commits_lose_and_duplicate_no_row(proxy):
     """The commit may stand although no answer came: what is in the table is looked at, never assumed."""
     table = proxy.place("mishaps/rows")
     delta.ensure(table, SCHEMA)

@@ -32,7 +32,7 @@ def ids(kind: str, table: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_what_others_brought_since_the_look_is_left_out(kind, tmp_path):
+def test_rows_that_others_added_since_the_check_are_left_out(kind, tmp_path):
     """With a commit sequence and without; the same id in another topic is another row."""
     table_format, table = tables.of(kind), tmp_path / "rows"
     table_format.ensure(table, SCHEMA)

@@ -30,7 +30,7 @@ def lines(store: DumpedStore, selection: DumpSelection | None = None) -> list[Fi
     return list(table_dump.lines(store, selection or DumpSelection(), table_dump.context(store)))
 
 
-def test_damaged_rows_are_said_and_passed() -> None:
+def test_damaged_rows_are_reported_and_skipped() -> None:
     core = some()
     prefix = keys.table(keys.MESSAGE, core.topic("a"))
     batch = Batch()

@@ -93,7 +93,7 @@ def test_after_a_failed_write_it_begins_with_the_durable_record(played: Played) 
     assert isinstance(played.got(None), Load)
 
 
-def test_a_dead_letter_that_is_not_taken_waits_and_what_is_behind_goes_on(played: Played) -> None:
+def test_a_dead_letter_that_is_not_accepted_waits_and_later_messages_continue(played: Played) -> None:
     played.up_to_the_page(item(1), item(2))
     assert isinstance(played.got(PushResult("status 400", final=True)), StoreDeadLetter)
     note = played.got(Refused("takes only transactional messages"))

@@ -236,11 +236,11 @@ def problem(
     None: nothing was found, but ``seconds`` were not enough to check all of it.
     """
     gone = "it is gone" if kept is not None and kept.queues else ""
-    look = partial(_look, path, kept=kept, seconds=seconds)
+    look = partial(_check, path, kept=kept, seconds=seconds)
     return salvage.problem(path, look, model=schema.model, gone=gone, access=access)
 
 
-def _look(path: Path, connection: apsw.Connection, *, kept: OutboxTotals | None, seconds: float | None) -> str:
+def _check(path: Path, connection: apsw.Connection, *, kept: OutboxTotals | None, seconds: float | None) -> str:
     [(found,)] = rows(connection, sqlite.USER_VERSION)
     if wrong := salvage.version_problem(path, found, schema.VERSION):
         return wrong

@@ -139,7 +139,7 @@ def test_the_line_is_taken_without_what_editors_put_around_it(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"two\nlines", b"", b"\n", b"hush\xff\xfe"])
-def test_what_is_no_line_is_refused_without_a_word_of_it(tmp_path, content):
+def test_an_invalid_line_is_refused_without_quoting_it(tmp_path, content):
     (tmp_path / "token").write_bytes(content)
     with pytest.raises(errors.Stop, match=f"{errors.BAD_OPTION}: .*token_file .*one line") as refused:
         read_secret("token_file", str(tmp_path / "token"))
