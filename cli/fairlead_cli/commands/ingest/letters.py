@@ -15,8 +15,7 @@ import click
 from fairlead_cli.commands.ingest import job_options as ingest_job
 from fairlead_cli.default_command import DefaultCommand
 from fairlead_cli.output.progress import ProgressBar
-from fairlead_cli.parameters import PLACE_HELP as TIME_HELP
-from fairlead_cli.parameters import PlaceParameter as TimeParameter
+from fairlead_cli.parameters import MomentParameter as TimeParameter
 from fairlead_cli.text import printable, quantities
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def selection_options(command: F) -> F:
 
 
 def selection(
-    codes: tuple[str, ...], topics: tuple[str, ...], ids: tuple[str, ...], since: str | int | None, until: Any
+    codes: tuple[str, ...], topics: tuple[str, ...], ids: tuple[str, ...], since: int | None, until: int | None
 ) -> LetterSelection:
     """The selection that the options describe."""
     from fairlead_ingest.dead_letters import UNKNOWN, LetterSelection
@@ -84,14 +83,11 @@ def selection(
             meant = mistakes.nearest(code, known)
             hint = f"did you mean {meant}?" if meant else f"the codes are {', '.join(known)}"
             raise click.BadParameter(f"there is no code {code!r}; {hint}", param_hint="--code")
-    for name, value in (("--since", since), ("--until", until)):
-        if isinstance(value, str):
-            raise click.BadParameter(f"a time, not an id: {TIME_HELP}", param_hint=name)
     return LetterSelection(
         codes=frozenset(codes),
         topics=frozenset(topics),
         ids=frozenset(each.lower() for each in ids),
-        since_ms=None if since is None else int(since),
+        since_ms=since,
         until_ms=until,
     )
 
