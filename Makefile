@@ -48,6 +48,7 @@ $(VENV)/.installed: requirements/dev.lock pyproject.toml | python
 
 .PHONY: dev
 dev: $(VENV)/.installed ## create .venv with everything; the program is .venv/bin/fairlead
+	$(if $(filter dev,$(MAKECMDGOALS)),@echo "fairlead: $(VENV) is up to date; the program is $(BIN)/fairlead" >&2,@:)
 
 .PHONY: lock
 lock: ## pin requirements/dev.lock again from pyproject.toml (needs uv)

@@ -52,9 +52,9 @@ def _text(time: datetime.timedelta) -> str:
     return f"{seconds // UNITS[unit]}{unit}"
 
 
-PLACE_HELP = (
-    "A message id (40 hex digits), milliseconds since 1970, a time as 2026-11-20T12:00Z, or how long ago as 15m."
-)
+MOMENT_FORMS = "milliseconds since 1970, a time such as 2026-11-20T12:00Z, or an age such as 15m"
+PLACE_FORMS = f"a message id (40 hex digits), {MOMENT_FORMS}"
+PLACE_HELP = f"{PLACE_FORMS[0].upper()}{PLACE_FORMS[1:]}."
 ID_CHARS = 40
 _AGO = re.compile(r"(\d{1,9})([smhd])")
 
@@ -63,6 +63,7 @@ class PlaceParameter(click.ParamType[str | int]):
     """An id, or milliseconds since 1970."""
 
     name = "place"
+    forms = PLACE_FORMS
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | int:
         if isinstance(value, int):
@@ -77,10 +78,23 @@ class PlaceParameter(click.ParamType[str | int]):
         try:
             moment = datetime.datetime.fromisoformat(text)
         except ValueError:
-            self.fail(f"{text!r} is none of these: {PLACE_HELP}", param, ctx)
+            self.fail(f"{text!r} must be {self.forms}", param, ctx)
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=datetime.UTC)
         return max(0, int(moment.timestamp() * 1000))
+
+
+class MomentParameter(PlaceParameter):
+    """A time; converted to milliseconds since 1970."""
+
+    name = "time"
+    forms = MOMENT_FORMS
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        found = super().convert(value, param, ctx)
+        if isinstance(found, str):
+            self.fail(f"{value!r} is the id of a message; write a time, or an age such as 15m", param, ctx)
+        return found
 
 
 def is_beyond(message_id: str, end: str | int | None) -> bool:

@@ -28,6 +28,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fairlead_ingest.rows import unreadable
 from fairlead_ingest.rows.envelope import TIMESTAMP
 from fairlead_ingest.source.offsets import Offsets
 
@@ -91,7 +92,7 @@ def decode(line: bytes) -> Edited:
             raise BadLine("`payload` must be a string or an object")
         return Edited(topic=found.topic, id=found.id, payload=_decode_text(text).encode())
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise BadLine(str(error)) from None
+        raise BadLine(unreadable.reason(line, error)) from None
     except binascii.Error:
         raise BadLine("`payload_base64` is not valid Base64") from None
 

@@ -79,7 +79,7 @@ def test_other_texts_are_refused_with_the_forms_that_are_known(text: str) -> Non
     if text == "15":
         assert PlaceParameter().convert(text, None, None) == 15
         return
-    with pytest.raises(click.BadParameter, match="none of these"):
+    with pytest.raises(click.BadParameter, match="must be a message id"):
         PlaceParameter().convert(text, None, None)
 
 

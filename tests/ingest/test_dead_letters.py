@@ -41,7 +41,7 @@ def test_a_message_may_be_an_object():
         (b'{"topic": "a", "id": "b", "payload": "x", "payload_base64": "eA=="}', "either"),
         (b'{"topic": "a", "id": "b", "payload": 1}', "a string or an object"),
         (b'{"topic": "a", "id": "b", "payload_base64": "x"}', "not valid Base64"),
-        (b'{"topic": "a", "id": "b", "payload": "\xff"}', "utf-8"),
+        (b'{"topic": "a", "id": "b", "payload": "\xff"}', "UTF-8"),
     ],
 )
 def test_what_is_no_such_line_is_refused(text, reason):

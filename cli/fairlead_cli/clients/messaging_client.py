@@ -160,6 +160,18 @@ def account(
     return Account(url=str(address or DEFAULT_URL), named=address is not None, token_file=token_file, **files)
 
 
+@contextmanager
+def to_existing(topic: tuple[str, str]) -> Iterator[None]:
+    """Adds to the service's error how to create a topic that is missing."""
+    from fairlead_messaging.client.errors import TopicMissing
+
+    try:
+        yield
+    except TopicMissing as error:
+        named = f"{error.reason or error}; create it: fairlead topics create {'/'.join(topic)}"
+        raise TopicMissing(named, code=error.code, status=error.status) from None
+
+
 def program_of(context: click.Context) -> str:
     """The prefix for errors of this command: `fairlead topics`, `fairlead ingest`, `fairlead tail`."""
     while context.parent is not None and context.parent.parent is not None:

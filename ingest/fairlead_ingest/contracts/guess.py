@@ -39,6 +39,9 @@ class Guess:
         self.count = 0
         self.low: float | None = None
         self.high: float | None = None
+        self.numbers = 0
+        self.other = b""
+        """The first value that is not a number."""
 
     def add(self, raw: bytes) -> None:
         """Add one value, as JSON text; nulls are ignored."""
@@ -103,12 +106,12 @@ class Guess:
             self._fields[name].add(bytes(value))
 
     def _span(self, raw: bytes) -> None:
-        if raw[0] not in b"-0123456789":
-            return
         try:
             number = _NUMBER.decode(raw)
         except BROKEN:
+            self.other = self.other or raw
             return
+        self.numbers += 1
         self.low = number if self.low is None else min(self.low, number)
         self.high = number if self.high is None else max(self.high, number)
 

@@ -22,6 +22,7 @@ from fairlead_ingest.rows.contract import EVOLVE, FREEZE
 SOURCES_MAX = 20
 COLUMNS_MAX = 500
 ERROR_CHARS_MAX = 200
+EXAMPLE_CHARS_MAX = 40
 # How many fields without a column are named in the comment.
 LEFT_MAX = 20
 # Characters with a meaning of their own in Spark or in a table format.
@@ -161,10 +162,21 @@ class Proposal:
             guess = self._guesses[name]
             counts = [each.counts.get(name, 0) for key, each in self._sources.items() if source in (None, key)]
             required = ", required = true" if sum(counts) == messages else ""
-            span = "" if guess.low is None else f"  # {guess.low} to {guess.high}"
+            span = _span(guess)
             value = f"{{ type = {_quoted(columns[name])}{required} }}" if required else _quoted(columns[name])
             lines.append(f"{keys[name]:<{width}} = {value}{span}")
         return lines
+
+
+def _span(guess: Guess) -> str:
+    """A comment about the values: their range, or how many are not numbers if only some are."""
+    if guess.low is None:
+        return ""
+    if not guess.other:
+        return f"  # {guess.low} to {guess.high}"
+    text = guess.other[: 4 * EXAMPLE_CHARS_MAX].decode(errors="replace")[:EXAMPLE_CHARS_MAX]
+    example = "".join(sign if " " <= sign <= "~" else _escaped(sign) for sign in text)
+    return f"  # {guess.numbers:,} of {guess.count:,} are numbers; others, for example, {example}"
 
 
 def _route_name(source: str, taken: set[str]) -> str:

@@ -24,7 +24,7 @@ FIELDS_MAX = 500
 GUESSED_MAX = 100
 EXAMPLE_CHARS_MAX = 120
 TYPE_CHARS_MAX = 60
-NO_OBJECT = "is no object"
+NO_OBJECT = "is not an object"
 MISSING = "missing"
 
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])

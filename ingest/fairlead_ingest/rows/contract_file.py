@@ -119,16 +119,9 @@ def _named_once(pairs: list[tuple[str, Any]]) -> None:
 
 
 def _of_file(plain: dict[str, Any]) -> Contract:
-    if wrong := _mistakes(plain):
+    if wrong := [*_mistakes(plain), *_top_mistakes(plain)][:MISTAKES_MAX]:
         raise ValueError("; ".join(wrong))
     file = msgspec.convert(plain, _ContractFile)
-    for key, value, allowed in (("mode", file.mode, MODES), ("decimals", file.decimals, DECIMALS)):
-        if value not in allowed:
-            raise ValueError(f"{key}: must be one of {', '.join(allowed)}, not {value!r}")
-    if (file.name or file.version) and not _NAME.fullmatch(file.name):
-        raise ValueError(f"name: must be up to 128 letters, digits, '.', '_' and '-', not {file.name[:40]!r}")
-    if file.name and not 1 <= file.version <= VERSION_MAX:
-        raise ValueError(f"version: must be a whole number, at least 1, not {file.version}")
     columns, asked = _columns(file.columns)
     shared = set(columns)
     routes = []
@@ -192,6 +185,27 @@ def _mistakes(plain: Any) -> list[str]:
             where = f"route {str(each.get('name', number))[:40]}: "
             keys(each, _Route, where)
             columns(each.get("columns"), where)
+    return found
+
+
+def _top_mistakes(plain: dict[str, Any]) -> list[str]:
+    """What is wrong with mode, decimals, name and version; types are left to the decoder."""
+    found = [
+        f"{key}: must be one of {', '.join(allowed)}, not {plain[key][:40]!r}"
+        for key, allowed in (("mode", MODES), ("decimals", DECIMALS))
+        if isinstance(plain.get(key), str) and plain[key] not in allowed
+    ]
+    name, version = plain.get("name", ""), plain.get("version", 0)
+    if not isinstance(name, str) or type(version) is not int:
+        return found
+    if version and not name:
+        found.append("name: required together with version")
+    elif name and not _NAME.fullmatch(name):
+        found.append(f"name: must be up to 128 letters, digits, '.', '_' and '-', not {name[:40]!r}")
+    if name and "version" not in plain:
+        found.append("version: required together with name")
+    elif name and not 1 <= version <= VERSION_MAX:
+        found.append(f"version: must be a whole number, at least 1, not {version}")
     return found
 
 

@@ -20,7 +20,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fairlead_ingest.rows import gap_record
+from fairlead_ingest.rows import gap_record, unreadable
 from fairlead_ingest.rows.contract import BodyJudge, wrong_text
 
 _Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -222,12 +222,12 @@ def _one_by_one(payloads: Sequence[bytes], reasons: Sequence[str | None]) -> tup
                 raise Rejected(_TOO_DEEP)
             messages.append(_checked(_decode(payload)))
             errors.append(None)
-        except (msgspec.MsgspecError, RecursionError, Rejected) as error:
+        except Rejected as error:
             messages.append(None)
             errors.append(str(error))
-        except UnicodeError as error:
+        except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
             messages.append(None)
-            errors.append(f"text is not UTF-8: {error}")
+            errors.append(unreadable.reason(payload, error))
     return _arrays(messages), errors
 
 

@@ -24,6 +24,7 @@ MISFIT = "misfit"
 """The body does not fit the job's schema."""
 OTHER = "other"
 """A transform of the job rejected it, or it made its batch fail."""
+CODES = (NOT_UTF8, NOT_JSON, NOT_AN_OBJECT, TOO_DEEP, BAD_FIELD, MISFIT, OTHER)
 
 _RAW_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _TYPES: dict[str, Any] = typing.get_type_hints(envelope.Envelope, include_extras=True)

@@ -41,6 +41,15 @@ def test_what_every_message_has_is_required():
     assert contract.rules == {"t": ColumnRule(required=True)}
 
 
+def test_a_text_column_says_which_values_are_not_numbers():
+    """One bad value makes it text; a range alone would look as if all were numbers."""
+    proposal = Proposal()
+    proposal.learn("a/t", *page([message({"amount": each, "n": 1}) for each in (0.25, "NaN\u2028", 999.25, None)]))
+    text = proposal.text("n", "x")
+    assert r'amount = "string"  # 2 of 3 are numbers; others, for example, "NaN\u2028"' in text
+    assert "  # 1 to 1" in text
+
+
 def test_a_name_that_has_to_be_quoted_is_a_column_and_the_others_are_named():
     """Headings of a CSV: with spaces and brackets; with the mark that Excel writes first, no table can have it."""
     body = {"Duration (min)": 5, "Straße 😀": "a", "ok": 1, "\ufeffTrip ID": 7, "a.b": 1, "\x1b[2J": 1, "node": 2}

@@ -67,6 +67,8 @@ def test_a_broken_schema_is_refused_with_its_file_and_reason(text, reason):
 def test_mistakes_of_a_contract_are_told_together():
     text = """
 nam = "t"
+version = 2
+mode = "loose"
 [columns]
 kind = { type = "string", enums = ["a"] }
 price = "duble"
@@ -83,6 +85,8 @@ columns = { open = { type = "bolean" } }
         "price: 'duble' is not a type of a column, did you mean double?",
         "route doors: unknown key 'sorce', did you mean source?",
         "route doors: open: 'bolean' is not a type of a column, did you mean boolean?",
+        "mode: must be one of freeze, rescue, evolve, not 'loose'",
+        "name: required together with version",
     ):
         assert each in str(refused.value)
     with pytest.raises(errors.Stop, match=r"line 2, column 9.*are quotes missing"):
@@ -143,8 +147,8 @@ def routes(*found: dict[str, Any]) -> str:
     ("text", "reason"),
     [
         ('{"name": "a b", "version": 1, "columns": {"a": "int"}}', "name: must be"),
-        ('{"name": "a", "columns": {"a": "int"}}', "version: must be a whole number"),
-        ('{"version": 1, "columns": {"a": "int"}}', "name: must be"),
+        ('{"name": "a", "columns": {"a": "int"}}', "version: required together with name"),
+        ('{"version": 1, "columns": {"a": "int"}}', "name: required together with version"),
         ('{"name": "a", "version": "1", "columns": {"a": "int"}}', "Expected `int`"),
         (column('{"type": "int", "requird": true}'), "requird"),
         (column('{"required": true}'), "type"),

@@ -52,7 +52,8 @@ def test_a_body_that_is_no_json_text_is_kept_as_base64():
 @pytest.mark.parametrize(
     ("payload", "reason"),
     [
-        (b"", "truncated"),
+        (b"", "is empty"),
+        (b'{"id": "', "truncated"),
         (b"not json", "byte"),
         (b"[]", "Expected `object`"),
         (b'{"temperature": 3}', "`id`"),
@@ -72,6 +73,24 @@ def test_a_bad_payload_is_kept_with_its_reason_and_alone(payload, reason):
     assert reason in str(found["_error"])
     assert found["_payload"] == payload and found["id"] is None
     assert (before["sequence"], after["sequence"]) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("payload", "reason"),
+    [
+        (b" \n", "the payload is empty"),
+        (b'{"v": NaN}', "JSON is malformed: NaN is not JSON (byte 6)"),
+        (b'{"v": [-Infinity]}', "JSON is malformed: -Infinity is not JSON (byte 7)"),
+        (b'{"v": None}', "JSON is malformed: None is not JSON (byte 6)"),
+        (b'{"v": "NaN", "w": x}', "JSON is malformed: invalid character (byte 18)"),
+        (b'{"v": "\\ud800"}', "JSON is malformed: a \\u escape is only half of a surrogate pair"),
+        (b"\xff\xfe", "text is not UTF-8: byte 0xff (byte 0): invalid start byte"),
+        (b'{"v": "\xff"}', "text is not UTF-8: byte 0xff (byte 7): invalid start byte"),
+        (b"\xef\xbb\xbf{}", "JSON is malformed: it begins with a byte order mark (byte 0)"),
+    ],
+)
+def test_what_is_no_json_is_described_by_what_is_wrong_with_it(payload, reason):
+    assert page(payload)[0]["_error"] == reason
 
 
 def test_what_only_describes_may_be_absent():

@@ -19,12 +19,13 @@ import click
 from fairlead_cli import parameters
 from fairlead_cli.clients import messaging_client
 from fairlead_cli.output.progress import ProgressBar
-from fairlead_cli.text import printable
+from fairlead_cli.text import printable, quantities
 from fairlead_cli.text.printable import one_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from fairlead_ingest.contracts.proposal import Proposal
     from fairlead_ingest.contracts.trial import TrialOutcome
     from fairlead_ingest.io.table.table_format import TableFormat
     from fairlead_ingest.rows.contract import Contract
@@ -55,18 +56,6 @@ Topic = tuple[str, str]
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-class MomentParameter(parameters.PlaceParameter):
-    """A time; converted to milliseconds since 1970."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        found = super().convert(value, param, ctx)
-        if isinstance(found, str):
-            self.fail(f"{value!r} is the id of a message; write a time, or a duration such as 15m", param, ctx)
-        return found
-
-
 @click.command(short_help="Check whether the messages of a topic fit a contract, before it goes live.")
 @click.argument("contract", type=_FILE, required=False)
 @click.argument("topic", type=messaging_client.TopicName(), required=False)
@@ -76,7 +65,10 @@ class MomentParameter(parameters.PlaceParameter):
     help=f"How many of the newest messages to read; default: {LAST}, with --since all.",
 )
 @click.option(
-    "--since", type=MomentParameter(), metavar="TIME", help="Read messages since this time: 2026-11-20T12:00Z, 15m, 7d."
+    "--since",
+    type=parameters.MomentParameter(),
+    metavar="TIME",
+    help="Read messages since this time: 2026-11-20T12:00Z, 15m, 7d.",
 )
 @click.option("--against", type=_FILE, metavar="CONTRACT", help="Compare with this previous version.")
 @click.option("--table", metavar="TABLE", help="Check that the contract fits this table, a directory or s3:// address.")
@@ -286,15 +278,25 @@ def _propose(context: click.Context, topic: Topic, name: str, last: int | None, 
         click.echo(f"fairlead ingest: {full}: no contract to propose: {printable.one_line(nothing)}", err=True)
         raise SystemExit(EXIT_UNFIT)
     now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
-    text = proposal.text(name, f"Proposed from {proposal.objects} messages of {full}, {now}. Look at every line.")
+    text = proposal.text(name, f"Proposed from {_basis(proposal)} of {full}, {now}. Review every line.")
     try:
         contract_file.parse(text, contract_file.TOML_ENDING)
     except errors.Stop as error:
         reason = str(error).removeprefix(f"{errors.SCHEMA_BROKEN}: {contract_file.TOML_ENDING}: ")
         raise click.BadParameter(reason, param_hint="--name") from None
     if output == "json":
-        text = json.dumps({"topic": full, "messages": proposal.objects, "contract": text}) + "\n"
+        counts = {"messages": proposal.objects, "left_out": proposal.messages - proposal.objects}
+        text = json.dumps({"topic": full, **counts, "contract": text}) + "\n"
     click.echo(text, nl=False)
+
+
+def _basis(proposal: Proposal) -> str:
+    """How many messages the contract was made from, and how many it knows nothing about."""
+    read = quantities.of(proposal.objects, "message")
+    left = proposal.messages - proposal.objects
+    if not left:
+        return read
+    return f"{read} of {proposal.messages} ({left} cannot be read, or the body is not an object)"
 
 
 def _pages(
@@ -322,8 +324,9 @@ def lines(answer: Mapping[str, Any]) -> Iterator[str]:
     """The lines for people of one answer."""
     contract = answer["contract"]
     title = f"{contract['name']} version {contract['version']}" if contract["name"] else "no name and version"
-    routes = f", {contract['routes']} routes" if contract["routes"] else ""
-    yield one_line(f"{contract['file']}: {title}, {contract['mode']}, {contract['columns']} columns{routes}")
+    routes = f", {quantities.of(contract['routes'], 'route')}" if contract["routes"] else ""
+    columns = quantities.of(contract["columns"], "column")
+    yield one_line(f"{contract['file']}: {title}, {contract['mode']}, {columns}{routes}")
     if "against" in answer:
         yield f"against {one_line(answer['against']['file'])}:"
         yield from _changes(answer["against"]["changes"])
@@ -353,7 +356,8 @@ def _route(name: str) -> str:
 
 
 def _topic(topic: Mapping[str, Any]) -> Iterator[str]:
-    parts = [f"{topic['messages']:,} messages", f"{topic['fit']:,} fit"]
+    plural = "" if topic["messages"] == 1 else "s"
+    parts = [f"{topic['messages']:,} message{plural}", f"{topic['fit']:,} fit"]
     if topic["rescued"]:
         parts.append(f"{topic['rescued']:,} would be rescued")
     if topic["dead_letters"] or topic["fit"] == topic["messages"]:

@@ -15,8 +15,7 @@ import click
 from fairlead_cli.commands.ingest import job_options as ingest_job
 from fairlead_cli.default_command import DefaultCommand
 from fairlead_cli.output.progress import ProgressBar
-from fairlead_cli.parameters import PLACE_HELP as TIME_HELP
-from fairlead_cli.parameters import PlaceParameter as TimeParameter
+from fairlead_cli.parameters import MomentParameter as TimeParameter
 from fairlead_cli.text import printable, quantities
 
 if TYPE_CHECKING:
@@ -72,19 +71,23 @@ def selection_options(command: F) -> F:
 
 
 def selection(
-    codes: tuple[str, ...], topics: tuple[str, ...], ids: tuple[str, ...], since: str | int | None, until: Any
+    codes: tuple[str, ...], topics: tuple[str, ...], ids: tuple[str, ...], since: int | None, until: int | None
 ) -> LetterSelection:
     """The selection that the options describe."""
-    from fairlead_ingest.dead_letters import LetterSelection
+    from fairlead_ingest.dead_letters import UNKNOWN, LetterSelection
+    from fairlead_ingest.rows.letter_code import CODES
+    from fairlead_wire.validation import mistakes
 
-    for name, value in (("--since", since), ("--until", until)):
-        if isinstance(value, str):
-            raise click.BadParameter(f"a time, not an id: {TIME_HELP}", param_hint=name)
+    for code in codes:
+        if code not in (known := (*CODES, UNKNOWN)):
+            meant = mistakes.nearest(code, known)
+            hint = f"did you mean {meant}?" if meant else f"the codes are {', '.join(known)}"
+            raise click.BadParameter(f"there is no code {code!r}; {hint}", param_hint="--code")
     return LetterSelection(
         codes=frozenset(codes),
         topics=frozenset(topics),
         ids=frozenset(each.lower() for each in ids),
-        since_ms=None if since is None else int(since),
+        since_ms=since,
         until_ms=until,
     )
 
@@ -135,7 +138,8 @@ def summary(config: Path | None, pipeline: str | None, output: str, state: str, 
         click.echo(json.dumps({"pipelines": found}, indent=1))
         return
     for each in found:
-        click.echo(f"{each['name']}: {each['open']} open, {each['repaired']} repaired, beside {each['table']}")
+        count = quantities.of(each["open"], "dead letter")
+        click.echo(f"{each['name']}: {count} open, {each['repaired']} repaired (table {each['table']})")
         for kind in each["kinds"]:
             what = " ".join([kind["code"], *([kind["field"]] if kind["field"] else [])])
             times = kind["first"] if kind["first"] == kind["last"] else f"{kind['first']} to {kind['last']}"
@@ -202,15 +206,18 @@ def show(config: Path | None, pipeline: str | None, output: str, letter_id: str,
 
 @deadletters.command()
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
+@click.option("--force", is_flag=True, help="Overwrite FILE if it exists; your edits in it are lost.")
 @selection_options
 @state_option
 @job_options
-def export(config: Path | None, pipeline: str | None, file: Path, state: str, **chosen: Any) -> None:
+def export(config: Path | None, pipeline: str | None, file: Path, state: str, force: bool, **chosen: Any) -> None:
     """Export dead letters to FILE (`-`: standard output) as JSON lines; edit it for `fairlead ingest repair --edited`.
 
     A payload that is not UTF-8 is in `payload_base64`. You may also write a payload as an object: "payload": {…}. FILE
-    is created only when it is complete.
+    is created only when it is complete, and overwritten only with --force.
     """
+    if str(file) != "-" and not force and os.path.lexists(file):
+        raise click.UsageError(f"{file} already exists: name another file, or use --force")
     settings, jobs = ingest_job.load(config, pipeline)
     wanted = selection(**chosen)
     if str(file) == "-":

@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+# What `dead_letters.FAILED` and `NOT_LET_THROUGH` say; every other code is a dead letter's own.
+_STAYED = {
+    "failed": "were not checked: the function or a transform failed",
+    "left_out": "would not become rows: filtered out by a transform, or gap records",
+}
 
 
 def register(root: click.Group) -> None:
@@ -210,7 +215,7 @@ def _text(job: Pipeline, facts: dict[str, Any], dry_run: bool) -> str:
         if count:
             lines.append(f"  {count} {what}")
     for code, count in facts["still"].items():
-        lines.append(f"  {count} still do not fit: {code}")
+        lines.append(f"  {count} {_STAYED.get(code, f'still do not fit: {code}')}")
     for each in facts["examples"]:
         fields = f" {', '.join(each['fields'])}" if each["fields"] else ""
         lines.append(printable.one_line(f"    {each['id']}  {each['topic']}  {each['code']}{fields}: {each['error']}"))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from fairlead_cli import parameters
 from fairlead_cli.commands.ingest import job_options
 from fairlead_cli.commands.ingest import latest as ingest_latest
 from fairlead_cli.commands.ingest.check import check
@@ -94,7 +95,7 @@ def status(settings: IngestSettings, jobs: list[Pipeline], *, as_json: bool) -> 
         ]
     if not as_json:
         for each in found:
-            click.echo(_status_text(each))
+            click.echo(status_text(each))
     return {"pipelines": found}
 
 
@@ -123,13 +124,25 @@ def receipt(
         )
         if found is not None:
             if not as_json:
-                click.echo(f"{message_id}: in {job.table} since {found['_ingested_at']}, batch {found['_batch']}")
+                click.echo(f"{message_id}: in {job.table}, ingested at {_place_in_time(found)}")
             return {"found": True, "pipeline": job.name, **found}
-    if not as_json:
-        click.echo(f"{message_id}: not in {', '.join(job.table for job in jobs)}")
-    else:
+    absent = [
+        job.table for job in jobs if tables.of_pipeline(settings, job).version(settings.place(job.table)) is None
+    ]
+    for table in absent:
+        click.echo(f"fairlead ingest: there is no table {table} yet (has the job run?)", err=True)
+    if as_json:
         click.echo(json.dumps({"found": False}))
+    elif len(absent) < len(jobs):
+        click.echo(f"{message_id}: not in {', '.join(job.table for job in jobs if job.table not in absent)}")
     raise SystemExit(EXIT_FAILED)
+
+
+def _place_in_time(row: dict[str, Any]) -> str:
+    """When a row was ingested, and by which batch; a repair and a backfill have none."""
+    moment = datetime.datetime.fromisoformat(row["_ingested_at"]).astimezone(datetime.UTC)
+    by = f"batch {row['_batch']}" if row["_batch"] >= 0 else "by a repair or backfill"
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ} ({by})"
 
 
 @click.command(short_help="Write an HTML report about tables: rate, lag, freshness, files, gaps, dead letters.")
@@ -254,8 +267,16 @@ def vacuum(
 
 
 @click.command(short_help="Read a time range again, and add rows that a table lacks.")
-@click.option("--from", "begin", metavar="TIME", help="ISO time or milliseconds since 1970; default: the beginning.")
-@click.option("--until", "end", metavar="TIME", help="ISO time or milliseconds, exclusive; default: now.")
+@click.option(
+    "--from",
+    "begin",
+    type=parameters.MomentParameter(),
+    metavar="TIME",
+    help="Begin here: 2026-11-20T12:00Z, 15m, 7d, or milliseconds since 1970; default: the beginning.",
+)
+@click.option(
+    "--until", "end", type=parameters.MomentParameter(), metavar="TIME", help="End before this time; default: now."
+)
 @click.option("--into", help="Another table; default: the pipeline's own.")
 @_configured
 def backfill(
@@ -263,8 +284,8 @@ def backfill(
     jobs: list[Pipeline],
     *,
     as_json: bool,
-    begin: str | None,
-    end: str | None,
+    begin: int | None,
+    end: int | None,
     into: str | None,
 ) -> dict[str, Any]:
     """Read a time range again and add missing rows to a table, without duplicates.
@@ -280,21 +301,11 @@ def backfill(
     from fairlead_ingest.io.pipeline import backfill as backfills
     from fairlead_ingest.io.pipeline import preflight
     from fairlead_ingest.io.spark import connect, executor_probe, session
-    from fairlead_ingest.source import offsets
     from fairlead_wire.errors import LocalError
     from fairlead_wire.io import logs
 
-    bounds = []
-    for name, text in (("--from", begin), ("--until", end)):
-        try:
-            moment = None if text is None else offsets.parse_starting_position(int(text) if text.isdigit() else text)
-        except ValueError:
-            moment = ""
-        if isinstance(moment, str):
-            raise click.BadParameter(f"an ISO time or milliseconds since 1970, not {text!r}", param_hint=name)
-        bounds.append(moment)
-    if bounds[0] is not None and bounds[1] is not None and bounds[1] <= bounds[0]:
-        raise click.BadParameter(f"{end} is not after --from {begin}", param_hint="--until")
+    if begin is not None and end is not None and end <= begin:
+        raise click.BadParameter("must be a later time than --from", param_hint="--until")
     tables = [_into(settings, into or job.table) for job in jobs]
     logs.configure("ingest", "warning")
     if not settings.spark.remote:
@@ -319,8 +330,8 @@ def backfill(
                     spark,
                     settings,
                     job,
-                    from_ms=bounds[0],
-                    until_ms=bounds[1],
+                    from_ms=begin,
+                    until_ms=end,
                     into=table,
                     total=bar.expect,
                     progress=bar.add,
@@ -357,15 +368,13 @@ def _into(settings: IngestSettings, table: str) -> Place:
         raise click.BadParameter(str(error), param_hint="--into") from None
 
 
-def _status_text(facts: dict[str, Any]) -> str:
+def status_text(facts: dict[str, Any]) -> str:
+    """The lines about one pipeline."""
     lines = [f"{facts['name']}: {quantities.of(facts['rows'], 'row')} in {facts['table']} ({facts['state']})"]
     if "last_batch" in facts:
         lines.append(
             f"  batch {facts['last_batch']} {durations.span(facts['last_commit_seconds'])} ago,"
-            f" with {quantities.of(facts['last_rows'], 'row')};"
-            f" {_known(facts['rows_per_second'], '{} rows/s')};"
-            f" fresh within {_span(facts['freshness_p50_seconds'])} (half),"
-            f" {_span(facts['freshness_p95_seconds'])} (95 %)"
+            f" with {quantities.of(facts['last_rows'], 'row')}{_pace(facts)}"
         )
         lines.append(f"  {quantities.of(facts['files'], 'file')}, {facts['bytes']} bytes, version {facts['version']}")
     totals = facts.get("totals", {})
@@ -385,14 +394,20 @@ def _status_text(facts: dict[str, Any]) -> str:
         if topic.get("state") == "ok":
             behind = durations.span(topic["lag_seconds"])
             lines.append(f"  {topic['topic']}: {quantities.of(topic['lag_messages'], 'message')}, {behind} behind")
+        elif topic.get("state") == "unreachable":
+            lines.append(f"  {topic['topic']}: how far behind is unknown: {topic['reason']}")
         else:
             lines.append(f"  {topic['topic']}: {topic.get('state')} {topic.get('reason', '')}".rstrip())
     return "\n".join(lines)
 
 
-def _span(seconds: float | None) -> str:
-    return "unknown" if seconds is None else durations.span(seconds)
+def _pace(facts: dict[str, Any]) -> str:
+    """Rate and freshness as far as they are known: one commit has no rate, rows without `enqueued_at` no freshness."""
+    rate, half, most = (facts[name] for name in ("rows_per_second", "freshness_p50_seconds", "freshness_p95_seconds"))
+    found = "" if rate is None else f"; {rate} rows/s"
+    return found if half is None else f"{found}; fresh within {_span(half)} (half), {_span(most)} (95 %)"
 
 
-def _known(value: float | None, text: str) -> str:
-    return "unknown" if value is None else text.format(value)
+def _span(seconds: float | str) -> str:
+    """A text says "more than" a number of seconds."""
+    return f"{seconds} s" if isinstance(seconds, str) else durations.span(seconds)

@@ -62,7 +62,8 @@ def replay(
         messaging_client.service(context, patient=True) as client,
         ProgressBar(f"replaying {'/'.join(topic)}, messages") as progress,
     ):
-        client.topic(*target)
+        with messaging_client.to_existing(target):
+            client.topic(*target)
         cursor = Cursor(*topic, start_from=start, limit=PAGE_MESSAGES)
         ended = False
         while cursor.more and not ended:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import sys
 import time
@@ -194,7 +195,7 @@ def publish(context: click.Context, topic: tuple[str, str], payloads: tuple[str,
     lines = (
         (payload.encode() for payload in payloads) if payloads else (line.rstrip(b"\n") for line in sys.stdin.buffer)
     )
-    with service(context) as client:
+    with service(context) as client, messaging_client.to_existing(topic):
         for line in lines:
             waiting.append(line)
             if len(waiting) == PUBLISH_MESSAGES:
@@ -309,12 +310,20 @@ def lag(context: click.Context, topic: tuple[str, str], output: str) -> None:
         click.echo(f"readers of committed messages wait for transaction {held_by}{''.join(spans)}", err=True)
 
 
+EFFECTIVE = ("ttl", "transactional", "hold_up_seconds_max", "delivery")
+"""The properties that the service obeys."""
+
+
 def _properties(ttl: str | None, pairs: tuple[str, ...]) -> dict[str, str | int]:
     properties: dict[str, str | int] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key:
             raise click.BadParameter(f"{pair!r} is not KEY=VALUE", param_hint="--property")
+        if key not in EFFECTIVE and (meant := difflib.get_close_matches(key, EFFECTIVE, n=1)):
+            click.echo(
+                f"fairlead topics: property {key!r} is stored without effect; did you mean {meant[0]}?", err=True
+            )
         properties[key] = value
     if ttl is not None:
         properties["ttl"] = ttl
@@ -338,6 +347,8 @@ def list_(context: click.Context, namespace: str, all_namespaces: bool, shown: P
     with messaging_client.service(context) as client:
         namespaces = client.namespaces() if all_namespaces else [namespace]
         places = [(each, name) for each in namespaces for name in client.topics(each)]
+        is_asked = shown.form.name == "text" and not all_namespaces and namespace == "default"
+        others = _others(client, namespace) if is_asked else 0
         if shown.is_wide:
             facts = [facts_of(client, place) for place in places]
     names = [f"{each}/{name}" if all_namespaces else name for each, name in places]
@@ -355,6 +366,18 @@ def list_(context: click.Context, namespace: str, all_namespaces: bool, shown: P
     if not names:
         where = "here" if all_namespaces else f"in namespace {namespace}; -A shows all namespaces"
         topic_lines.say_none(f"no topics {where}")
+    elif others:
+        click.echo(f"more in {quantities.of(others, 'other namespace')}: -A", err=True)
+
+
+def _others(client: Client, namespace: str) -> int:
+    """How many other namespaces there are; 0 also if the service does not say."""
+    from fairlead_wire.errors import FairleadError
+
+    try:
+        return sum(each != namespace for each in client.namespaces())
+    except FairleadError:
+        return 0
 
 
 def facts_of(client: Client, place: tuple[str, str]) -> dict[str, Any]:

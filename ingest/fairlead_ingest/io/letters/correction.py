@@ -6,8 +6,10 @@ job's own query: its schema file, its transforms, its lineage.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -17,6 +19,7 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from fairlead_ingest import dead_letters as lines
+from fairlead_ingest.errors import BAD_OPTION, Stop
 from fairlead_ingest.io.pipeline import query
 from fairlead_ingest.io.pipeline.query import shaped, source_options
 from fairlead_ingest.io.sink.task_writer import NO_BATCH
@@ -69,31 +72,52 @@ class ByFunction:
 
     The function takes a letter (a dict with ``topic``, ``id``, ``published_at``, ``code``, ``fields``, ``error`` and
     ``payload``, which is bytes) and returns the payload as bytes, str, or a dict to be written as JSON. None leaves
-    the letter unchanged.
+    the letter unchanged. What it prints goes to standard error, because standard output is the command's own.
     """
 
     names = None
 
     def __init__(self, name: str) -> None:
         self.method = f"function {name.rpartition('/')[2]}"
-        self._function: Callable[..., Any] = query.load(name, option=OPTION)
+        try:
+            with contextlib.redirect_stdout(sys.stderr), _staying():
+                self._function: Callable[..., Any] = query.load(name, option=OPTION)
+        except _CalledExit as error:
+            raise Stop(BAD_OPTION, f"{OPTION}: {name}: {error} when it was imported") from None
 
     def payload(self, letter: dict[str, Any]) -> bytes | None:
         given = {name.removeprefix("_"): value for name, value in letter.items()}
         given["payload"], given["fields"] = letter["payload"] or b"", letter["fields"] or []
         try:
-            found = self._function(given)
+            with contextlib.redirect_stdout(sys.stderr), _staying():
+                found = self._function(given)
             if isinstance(found, str):
                 return found.encode()
             if isinstance(found, dict):
                 return msgspec.json.encode(found)
         except Exception as error:  # noqa: BLE001  (the user's function; only this letter fails)
-            raised = f"{self.method} raised {errors.described(error)}"
+            what = str(error) if isinstance(error, _CalledExit) else f"raised {errors.described(error)}"
+            raised = f"{self.method} {what}"
             raise Unrepaired(f"{OPTION}: {raised}; for the payload {_begin(given['payload'])}") from None
         if found is None or isinstance(found, bytes):
             return found
-        returned = f"{self.method} returned {type(found).__name__} ({_begin(repr(found).encode())})"
+        text = repr(found)
+        begin = text if len(text) <= SHOWN_BYTES_MAX else f"{text[:SHOWN_BYTES_MAX]}…"
+        returned = f"{self.method} returned {type(found).__name__} ({begin})"
         raise Unrepaired(f"{OPTION}: {returned}; it must return bytes, str, dict or None")
+
+
+class _CalledExit(Exception):
+    """The user's code called ``sys.exit``."""
+
+
+@contextlib.contextmanager
+def _staying() -> Iterator[None]:
+    """A function that ends the program would leave the other letters without a word."""
+    try:
+        yield
+    except SystemExit as error:
+        raise _CalledExit(f"called sys.exit({error.code!r})") from None
 
 
 def _begin(payload: bytes) -> str:

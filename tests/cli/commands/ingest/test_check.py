@@ -127,7 +127,7 @@ def test_a_jobs_settings_say_all_that_is_asked(
     config = job(tmp_path, messaging.url, schema=str(contract))
     ended = run("--config", str(config))
     assert ended.exit_code == 0, ended.output
-    assert f"table {tmp_path}/rows: does not exist yet" in ended.stdout and "1 messages, 1 fit" in ended.stdout
+    assert f"table {tmp_path}/rows: does not exist yet" in ended.stdout and "1 message, 1 fit" in ended.stdout
     (tmp_path / "next.toml").write_text(CONTRACT.replace("int", "date"))
     assert run(str(tmp_path / "next.toml"), "--config", str(config)).exit_code == 1
     assert run(str(contract), "t", "--config", str(config), "--pipeline", "other").exit_code == 2
@@ -214,7 +214,10 @@ def test_a_topic_without_messages_of_nodes_says_what_one_is(
     assert "none of its 2 messages is a JSON object with id, node, epoch, stream, sequence and body" in nothing.stderr
     assert "the first: JSON is malformed" in nothing.stderr
     topic([{"a": 1}])
-    assert 'name    = "t"' in run("--guess", "t", "--url", messaging.url).stdout
+    found = run("--guess", "t", "--url", messaging.url)
+    assert 'name    = "t"' in found.stdout
+    assert "Proposed from 1 message of 3 (2 cannot be read, or the body is not an object) of default/t" in found.stdout
+    assert json.loads(run("--guess", "t", "--url", messaging.url, "-o", "json").stdout)["left_out"] == 2
 
 
 def test_a_topic_without_messages_says_so(messaging: Topics) -> None:
@@ -237,7 +240,7 @@ def lines(**answer: Any) -> list[str]:
 
 
 def test_without_a_topic_it_says_that_nothing_was_played() -> None:
-    assert lines() == ["c.toml: t version 3, freeze, 2 columns, 1 routes", "no messages were tried; name a TOPIC"]
+    assert lines() == ["c.toml: t version 3, freeze, 2 columns, 1 route", "no messages were tried; name a TOPIC"]
 
 
 def test_changes_say_whether_they_break_something() -> None:

@@ -40,7 +40,7 @@ def run(*words: str) -> Result:
 def test_they_are_counted_by_kind(config: str) -> None:
     text = run("deadletters", "--config", config)
     assert text.exit_code == 0, text.output
-    assert "2 open, 0 repaired" in text.stdout and "1  not_utf8" in text.stdout
+    assert "2 dead letters open, 0 repaired (table /" in text.stdout and "1  not_utf8" in text.stdout
     found = json.loads(run("deadletters", "summary", "--config", config, "-o", "json").stdout)
     assert [kind["code"] for kind in found["pipelines"][0]["kinds"]] == ["not_json", "not_utf8"]
 
@@ -111,6 +111,8 @@ def test_exported_edited_and_repaired(config: str, world: World, tmp_path: Path)
         (["--edited", "EDITED"], "line 2"),
         (["--edited", "EDITED", "--with", "json:dumps"], "exclude each other"),
         (["--since", "0" * 40], "a time"),
+        (["--code", "msfit"], "there is no code 'msfit'; did you mean misfit?"),
+        (["--code", "7"], "the codes are not_utf8, not_json,"),
     ],
 )
 def test_what_cannot_be_used_is_refused_before_anything_is_done(
@@ -121,6 +123,16 @@ def test_what_cannot_be_used_is_refused_before_anything_is_done(
     refused = run("repair", "--config", config, "--yes", *[str(edited) if word == "EDITED" else word for word in words])
     assert refused.exit_code == 2, refused.output
     assert reason in refused.stderr and "Traceback" not in refused.output
+
+
+def test_an_export_keeps_a_file_that_may_have_been_edited(config: str, tmp_path: Path) -> None:
+    file = tmp_path / "letters.jsonl"
+    file.write_text("edited")
+    refused = run("deadletters", "export", str(file), "--config", config)
+    assert (refused.exit_code, file.read_text()) == (2, "edited"), refused.output
+    assert f"{file} already exists: name another file, or use --force" in refused.stderr
+    assert run("deadletters", "export", str(file), "--config", config, "--force").exit_code == 0
+    assert len(file.read_text().splitlines()) == 2
 
 
 def test_a_table_that_is_not_there_is_a_sentence(config: str, tmp_path: Path) -> None:

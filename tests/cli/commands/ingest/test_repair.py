@@ -48,6 +48,10 @@ def test_letters_that_still_do_not_fit_are_named_with_the_reason(config: Path) -
     assert name(1) in done.stdout
     mending = config.with_name("mending.py")
     mending.write_text("def alone(letter):\n    return None\n")
+    failing = config.with_name("failing.py")
+    failing.write_text("def fails(letter):\n    raise ValueError('no')\n")
+    done = CliRunner().invoke(build(), [*words, "--with", f"{failing}:fails"])
+    assert "1 were not checked: the function or a transform failed" in done.stdout, done.output
     done = CliRunner().invoke(build(), [*words, "--with", f"{mending}:alone"])
     assert (done.exit_code, "1 were left unchanged by the function" in done.stdout) == (0, True), done.output
 

@@ -9,14 +9,19 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
-from tests.support.tables.table_formats import FORMATS, format_of
+from tests.support.tables.table_formats import FORMATS, append_rows, format_of
 
+from fairlead_cli.commands.ingest import tables as table_commands
 from fairlead_cli.main import build
 from fairlead_ingest.io.table import tables as companions
 from fairlead_ingest.rows.envelope import TIMESTAMP
 
 REPORTED = [("_published_at", TIMESTAMP), ("_ingested_at", TIMESTAMP)]
 SIDES = ((companions.DEAD_LETTERS, companions.DEAD_LETTERS_SCHEMA), (companions.GAPS, companions.GAPS_SCHEMA))
+RECEIPT_SCHEMA = pa.schema(
+    [(name, pa.string()) for name in ("id", "node", "_topic", "_id")]
+    + [*REPORTED, ("_batch", pa.int64()), ("_date", pa.date32())]
+)
 SCHEMA = pa.schema([("node", pa.string()), ("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
 
 
@@ -48,7 +53,7 @@ def run(*words: str) -> Result:
 def test_status_works_before_anything_runs(config: Path) -> None:
     text = run("status", "--config", str(config))
     assert text.exit_code == 0
-    assert "no table yet" in text.stdout and "a/t: unreachable" in text.stdout
+    assert "no table yet" in text.stdout and "a/t: how far behind is unknown: http://127.0.0.1:9 cannot be reached" in text.stdout
     plain = run("status", "--config", str(config), "-o", "json")
     (found,) = json.loads(plain.stdout)["pipelines"]
     assert (found["rows"], found["topics"][0]["state"]) == (0, "unreachable")
@@ -109,7 +114,10 @@ def test_a_table_that_lacks_a_file_is_a_sentence(config: Path, tables: Path, wor
         (["backfill", "--from", "yesterday"], 2, "--from"),
         (["backfill", "--until", "-1"], 2, "--until"),
         (["backfill", "--into", "gs://bucket/rows"], 2, "only s3://bucket/path"),
+        (["backfill", "--from", "0" * 40], 2, "is the id of a message; write a time"),
+        (["backfill", "--from", "lastweek"], 2, "must be milliseconds since 1970, a time such as 2026-11-20T12:00Z, or"),
         (["compact", "--target-mib", "0"], 2, "--target-mib"),
+        (["receipt", "m1"], 1, "rows yet (has the job run?)"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_sentence(config: Path, words: list[str], code: int, reason: str) -> None:
@@ -122,7 +130,38 @@ def test_what_cannot_be_done_is_said_in_a_sentence(config: Path, words: list[str
 def test_an_unknown_column_and_a_short_retention_are_refused(config: Path, tables: Path) -> None:
     assert run("compact", "--config", str(config), "--z-order", "nodes").exit_code == 2
     short = run("vacuum", "--config", str(config), "--retention-hours", "0")
-    assert (short.exit_code, "at least 1 hour" in short.stderr) == (1, True)
+    assert (short.exit_code, "--retention-hours must be at least 1 hour" in short.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(("batch", "by"), [(3, "batch 3"), (-1, "by a repair or backfill")])
+def test_a_receipt_says_when_a_row_was_ingested_and_by_what(config: Path, tmp_path: Path, batch: int, by: str) -> None:
+    format_of("delta", tmp_path).ensure(tmp_path / "rows", RECEIPT_SCHEMA)
+    then = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
+    row = {"id": "m1", "node": "n", "_topic": "a/t", "_id": "0a", "_date": then.date(), "_batch": batch}
+    append_rows(
+        companions.of("delta"),
+        tmp_path / "rows",
+        [{**row, "_published_at": then, "_ingested_at": then}],
+        RECEIPT_SCHEMA,
+    )
+    said = run("receipt", "m1", "--config", str(config)).stdout
+    assert said == f"m1: in {tmp_path}/rows, ingested at 2026-11-20T12:00:00Z ({by})\n"
+
+
+@pytest.mark.parametrize(
+    ("pace", "said"),
+    [
+        ((None, None, None), "with 5 rows"),
+        ((None, 1.0, 2.0), "with 5 rows; fresh within 1.0 s (half), 2.0 s (95 %)"),
+        ((7.5, 1.0, "more than 3600"), "with 5 rows; 7.5 rows/s; fresh within 1.0 s (half), more than 3600 s (95 %)"),
+    ],
+)
+def test_a_status_shows_only_what_is_known(pace: tuple[object, ...], said: str) -> None:
+    counts = {"dead_letters_open": 0, "dead_letters_repaired": 0, "gaps_rows": 0, "topics": []}
+    batch = {"last_batch": 1, "last_commit_seconds": 3.0, "last_rows": 5, "files": 1, "bytes": 9, "version": 2}
+    known = dict(zip(("rows_per_second", "freshness_p50_seconds", "freshness_p95_seconds"), pace, strict=True))
+    facts = {"name": "i", "table": "t", "state": "ok", "rows": 5, **counts, **batch, **known}
+    assert table_commands.status_text(facts).splitlines()[1] == f"  batch 1 3.0 s ago, {said}"
 
 
 def test_bad_settings_are_reported_with_file_and_key(config: Path) -> None:
@@ -148,7 +187,7 @@ def test_tables_of_either_kind_are_answered_for(
 def test_a_stretch_that_ends_before_it_begins_is_refused(config: Path) -> None:
     """Before Spark is started; it would read nothing and say so only then."""
     ended = run("backfill", "--config", str(config), "--from", "2026-11-22", "--until", "2026-11-21")
-    assert (ended.exit_code, "not after --from 2026-11-22" in ended.output) == (2, True)
+    assert (ended.exit_code, "must be a later time than --from" in ended.output) == (2, True)
 
 
 def test_a_schema_that_cannot_be_used_is_refused_before_spark_starts(config: Path, tmp_path: Path) -> None:

@@ -130,6 +130,23 @@ def test_topics_of_all_namespaces(run: Run) -> None:
     run("delete", "c/gone")
     assert run("list", "-A").stdout == "a/t\nb/t\nb/u\n"
     assert json.loads(run("list", "-A", "-o", "json").stdout) == ["a/t", "b/t", "b/u"]
+    run("create", "t")
+    listed = run("list")
+    assert (listed.stdout, listed.stderr) == ("t\n", "more in 2 other namespaces: -A\n")
+
+
+def test_a_missing_topic_is_named_with_the_command_that_creates_it(run: Run) -> None:
+    run("create", "ns/t")
+    for line in (("publish", "ns/u", "x"), ("replay", "ns/t", "ns/u")):
+        refused = run(*line)
+        assert refused.exit_code == 1
+        assert "topic ns/u does not exist; create it: fairlead topics create ns/u\n" in refused.stderr
+
+
+def test_a_misspelled_property_is_pointed_out(run: Run) -> None:
+    created = run("create", "ns/t", "-p", "tll=60", "-p", "owner=x")
+    assert created.exit_code == 0
+    assert created.stderr == "fairlead topics: property 'tll' is stored without effect; did you mean ttl?\n"
 
 
 @pytest.mark.parametrize(

@@ -53,10 +53,11 @@ def test_a_function_gives_bytes_text_a_dict_or_nothing(tmp_path, body, expected)
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ("return 7", r"mending.py:mend returned int \(b'7'\); it must return bytes"),
+        ("return 7", r"mending.py:mend returned int \(7\); it must return bytes"),
         ("import json; json.loads(letter['payload'])", "JSONDecodeError: .*; for the payload b'old'$"),
         ("raise ValueError('no')", "ValueError: no"),
         ("return {1j: 2}", "TypeError"),
+        ("import sys; sys.exit(3)", r"mending.py:mend called sys.exit\(3\); for the payload b'old'$"),
     ],
 )
 def test_a_function_that_fails_costs_its_own_letter(tmp_path, body, reason):
@@ -64,11 +65,20 @@ def test_a_function_that_fails_costs_its_own_letter(tmp_path, body, reason):
         by(tmp_path, body).payload(LETTER)
 
 
+def test_what_a_function_prints_is_not_in_the_output(tmp_path, capsys):
+    """Standard output is the command's own, for example as JSON."""
+    assert by(tmp_path, "print('look'); return b'new'").payload(LETTER) == b"new"
+    assert capsys.readouterr() == ("", "look\n")
+
+
 def test_a_program_instead_of_a_function_is_explained(tmp_path):
     """It is imported: what it does at its top, such as reading standard input, fails there."""
     (tmp_path / "program.py").write_text("import json\njson.loads('')\n")
     with pytest.raises(errors.Stop, match=r"importing .*program.py raised JSONDecodeError: .*imported as a module"):
         ByFunction(f"{tmp_path}/program.py:mend")
+    (tmp_path / "exits.py").write_text("import sys\nprint('usage')\nsys.exit(2)\n")
+    with pytest.raises(errors.Stop, match=r"exits.py:mend: called sys.exit\(2\) when it was imported"):
+        ByFunction(f"{tmp_path}/exits.py:mend")
 
 
 def test_the_example_of_the_help_works(tmp_path):

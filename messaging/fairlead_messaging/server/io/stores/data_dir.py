@@ -57,7 +57,7 @@ class ServiceDataDir:
             holder = holder_of(file)
             os.close(file)
             raise StorageError(
-                f"data_dir {self.path} is in use by {holder}; stop that, or give this service another data_dir"
+                f"data_dir {self.path} is in use by {holder}; stop that process, or give this service another data_dir"
             ) from None
         try:
             os.ftruncate(file, 0)

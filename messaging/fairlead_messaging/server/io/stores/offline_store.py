@@ -180,7 +180,7 @@ def restore(
         for name in (ROCKSDB_FOLDER, FILE_NAME, SQLITE_LOG):
             # SQLite would read a leftover log of another file into the new one.
             if os.path.lexists(data_dir / name):
-                raise NotEmpty(f"{data_dir} holds a store already ({name}); name an empty folder, or move that away")
+                raise NotEmpty(f"{data_dir} holds a store already ({name}); name a folder without one, or move it away")
         scratch = data_dir / RESTORING
         try:
             shutil.rmtree(scratch, ignore_errors=True)

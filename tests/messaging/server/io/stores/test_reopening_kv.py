@@ -236,7 +236,7 @@ SINCE = "2026-11-22T10:00:00+00:00"
 
 def test_the_second_names_the_first(tmp_path: Path) -> None:
     first = ServiceDataDir(tmp_path, SINCE)
-    with pytest.raises(StorageError, match=re.escape(f"process {os.getpid()} since {SINCE}; stop that, or")):
+    with pytest.raises(StorageError, match=re.escape(f"process {os.getpid()} since {SINCE}; stop that process, or")):
         ServiceDataDir(tmp_path, SINCE)
     first.close()
     ServiceDataDir(tmp_path, SINCE).close()
