@@ -6,7 +6,9 @@ The code is the first word of the message: a query that fails inside Spark reach
 
 from __future__ import annotations
 
+import os
 import re
+import traceback
 
 from fairlead_wire import distribution
 from fairlead_wire.errors import Permanent, Temporary
@@ -125,6 +127,12 @@ def explain(text: str) -> tuple[str | None, str]:
     if any(words in text for words in _TOO_SLOW):
         return WORKER_LATE, f"the machine is too busy to start a Python process in time: {sentence}"
     return None, sentence
+
+
+def line_of(error: BaseException, file: str | None = None) -> str:
+    """The innermost line of a traceback, or of its part in ``file``: `` (own.py line 7)``; "" if it has none."""
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if file is None or each.filename == file]
+    return f" ({os.path.basename(frames[-1].filename)} line {frames[-1].lineno})" if frames else ""
 
 
 def _sentence(text: str) -> str:

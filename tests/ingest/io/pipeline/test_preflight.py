@@ -43,7 +43,9 @@ def test_a_schema_that_cannot_be_used_is_found(tmp_path, schema, reason):
 @pytest.mark.parametrize("text", ["def other(rows): return rows", "1 / 0", "import nothing_of_this_name"])
 def test_a_transform_that_cannot_be_loaded_is_found(tmp_path, text):
     (tmp_path / "own.py").write_text(text)
-    with pytest.raises(errors.Stop, match=rf"FAIRLEAD_BAD_OPTION: transforms: {tmp_path}/own.py:wanted"):
+    with pytest.raises(
+        errors.Stop, match=rf"FAIRLEAD_BAD_OPTION: transforms: {tmp_path}/own.py(:| has no function )wanted"
+    ):
         check(settings(tmp_path, transforms=[f"{tmp_path}/own.py:wanted"]))
 
 
