@@ -52,7 +52,7 @@ def require_java(environ: Mapping[str, str]) -> None:
     if shutil.which("java", path=f"{home}/bin" if home else environ.get("PATH")) is not None:
         return
     if home:
-        raise LocalError(f"JAVA_HOME={home} has no bin/java; correct it, or unset it to use the java of PATH")
+        raise LocalError(f"JAVA_HOME={home} has no bin/java, and Spark needs Java 17 or newer: correct it, or unset it")
     raise LocalError(JAVA_SENTENCE)
 
 

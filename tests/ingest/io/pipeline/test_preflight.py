@@ -56,6 +56,21 @@ def test_certificates_that_are_not_there_are_found(tmp_path):
         check(settings(tmp_path, security="mtls", messaging_url="https://h:1", **files))
 
 
+def test_every_pipeline_that_cannot_start_is_named(tmp_path):
+    """One after the other would take as many starts."""
+    lines = [
+        {"name": name, "topics": ["a/t"], "table": str(tmp_path / name), "checkpoint": str(tmp_path / f"c-{name}")}
+        for name in ("one", "two", "three")
+    ]
+    lines[0]["transforms"], lines[2]["schema"] = [f"{tmp_path}/none.py:f"], str(tmp_path / "none.json")
+    found = IngestSettings(messaging_url=AWAY, security="insecure", pipelines=lines)  # type: ignore[arg-type]
+    with pytest.raises(errors.Stop) as wrong:
+        check(found)
+    first, second = str(wrong.value).splitlines()
+    assert first.startswith(f"{errors.BAD_OPTION}: pipeline one: transforms: {tmp_path}/none.py:f: there is no file")
+    assert second.startswith(f"{errors.SCHEMA_BROKEN}: pipeline three: {tmp_path}/none.json: ")
+
+
 def test_a_job_without_mistakes_goes_on(tmp_path):
     (tmp_path / "schema.json").write_text("a INT")
     check(settings(tmp_path, schema=str(tmp_path / "schema.json")))
