@@ -69,7 +69,8 @@ def run(config: Path | None) -> int:
         preflight.check_folders(settings)
         preflight.check_topics(settings)
     except (LocalError, errors.Stop, CannotTrace) as error:
-        print(f"fairlead ingest: {error}", file=sys.stderr)
+        for line in str(error).splitlines():
+            print(f"fairlead ingest: {line}", file=sys.stderr)
         return settings_file.EXIT_STATUS
     except ImportError as error:
         print(f"fairlead ingest: {error}; install it with: {distribution.install('ingest')}", file=sys.stderr)
@@ -135,10 +136,13 @@ class _Program:
 
         settings = self._settings
         where = settings.spark.remote or settings.spark.master
-        log.info("starting", master=where, pipelines=[job.name for job in settings.jobs()])
+        names = [job.name for job in settings.jobs()]
+        log.info("starting", master=where, pipelines=names, doing="starting Spark, which takes up to a minute")
+        began = time.monotonic()
         if not settings.spark.remote:
             executors.remove_former_executors(settings.spark.master, settings.spark.conf)
-        spark = session.start(**settings.spark.model_dump(), pipelines=len(settings.jobs()))
+        spark = session.start(**settings.spark.model_dump(), pipelines=len(names))
+        log.info("spark_started", seconds=round(time.monotonic() - began), doing=CHECKING_EXECUTORS)
         try:
             return self._work(spark) if self._check_executors(spark) else 0
         finally:

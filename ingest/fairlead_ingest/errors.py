@@ -6,7 +6,9 @@ The code is the first word of the message: a query that fails inside Spark reach
 
 from __future__ import annotations
 
+import os
 import re
+import traceback
 
 from fairlead_wire import distribution
 from fairlead_wire.errors import Permanent, Temporary
@@ -100,6 +102,21 @@ class Fault(Temporary):
     """A failure of unknown cause, retried a limited number of times. ``str()`` is the whole reason."""
 
 
+def no_table(table: object, why: str = "") -> Stop:
+    """The error of a command about a table that does not exist."""
+    because = f": {why}" if why else ""
+    return Stop(TABLE_UNFIT, f"{table}: there is no table here{because}; has the job run? otherwise correct `table`")
+
+
+def not_ours(table: object, kind: str) -> Stop:
+    """The error about a table of the right format whose layout a job would not have made."""
+    return Stop(
+        TABLE_UNFIT,
+        f"{table}: a table ({kind}) that this program did not create (it is not partitioned by _topic, _date); choose"
+        " another path",
+    )
+
+
 def explain(text: str) -> tuple[str | None, str]:
     """The code and sentence for the text of any error; the code is None if the cause is unknown.
 
@@ -121,10 +138,16 @@ def explain(text: str) -> tuple[str | None, str]:
         remedy = "let this program's user write into the folders of table and checkpoint"
         return TABLE_UNFIT, f"a file or folder refuses this program's user: {remedy}: {sentence}"
     if any(words in text for words in _SHARED_CHECKPOINT):
-        return CHECKPOINT_TAKEN, f"another job uses this checkpoint: {sentence}"
+        return CHECKPOINT_TAKEN, f"another job uses this checkpoint; stop one of them: {sentence}"
     if any(words in text for words in _TOO_SLOW):
-        return WORKER_LATE, f"the machine is too busy to start a Python process in time: {sentence}"
+        return WORKER_LATE, "the machine is too busy to start a Python process in time"
     return None, sentence
+
+
+def line_of(error: BaseException, file: str | None = None) -> str:
+    """The innermost line of a traceback, or of its part in ``file``: `` (own.py line 7)``; "" if it has none."""
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if file is None or each.filename == file]
+    return f" ({os.path.basename(frames[-1].filename)} line {frames[-1].lineno})" if frames else ""
 
 
 def _sentence(text: str) -> str:

@@ -54,9 +54,9 @@ class CatalogSettings(Model):
     credential_file: FilePath | None = None
     """File with `client-id:client-secret` for a `rest` catalog that issues tokens through OAuth2."""
     oauth2_uri: str | None = None
-    """Address that issues these tokens; absent: the catalog itself."""
+    """Address that issues these tokens. If not set, the catalog itself does."""
     oauth2_scope: str | None = pydantic.Field(default=None, min_length=1, max_length=1024, pattern=r"^[!#-\[\]-~ ]+$")
-    """Scope to request with `credential_file`, such as `PRINCIPAL_ROLE:ALL` for Polaris; absent: `catalog`."""
+    """Scope to request with `credential_file`, such as `PRINCIPAL_ROLE:ALL` for Polaris. If not set, `catalog`."""
     tls_ca: FilePath | None = None
     """The authority of a `rest` catalog's certificate, if the system does not trust it."""
 
@@ -168,7 +168,7 @@ class Pipeline(Model):
     checkpoint: Table
     """Folder of the checkpoint, or `s3://bucket/path`."""
     name: str = ""
-    """Name in logs and metrics; absent: `pipeline-1` and so on."""
+    """Name in logs and metrics. If not set, `pipeline-1` and so on."""
     format: Format | None = None
     """As `format` of the job."""
     table_format: TableFormatName | None = None
@@ -201,7 +201,8 @@ class BatchLimits(Model):
     split_bytes: Count = batch_size.SPLIT_BYTES
     """A range of offsets smaller than this does not get its own task."""
     tasks: Count | None = None
-    """Number of tasks that share a batch of one large topic; absent: the number of cores of the connected executors."""
+    """Number of tasks that share a batch of one large topic. If not set, the number of cores of the
+    connected executors."""
 
 
 class Spark(Model):
@@ -222,7 +223,7 @@ class StorageSettings(Model):
     `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, web identity) of every process."""
 
     endpoint_url: Endpoint | None = None
-    """Address of the store, `https://`; `http://` only on loopback. Absent: AWS."""
+    """Address of the store, `https://`; `http://` only on loopback. If not set, AWS."""
     region: Header | None = None
     """The bucket's region."""
     access_key_id: Header | None = None

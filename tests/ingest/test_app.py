@@ -72,7 +72,7 @@ def test_a_catalog_that_cannot_be_used_is_said_before_spark_starts(tmp_path):
 @pytest.mark.process
 def test_without_java_it_says_what_to_install(tmp_path):
     path = settings_file(tmp_path, "http://127.0.0.1:1", "default/telemetry")
-    environ = {**os.environ, "JAVA_HOME": str(tmp_path), "PATH": str(tmp_path)}
+    environ = {**os.environ, "JAVA_HOME": "", "PATH": str(tmp_path)}
     ended = subprocess.run([*COMMAND, "--config", str(path)], capture_output=True, text=True, timeout=120, env=environ)
     assert ended.returncode == 2
     assert ended.stderr.count("\n") == 1
@@ -89,16 +89,21 @@ def test_a_poisoned_pipeline_stops_alone_and_says_why(messaging, tmp_path):
         "from pyspark.sql import functions as F\nfrom pyspark.sql.types import LongType\n\n"
         "def careful(rows):\n    def look(number):\n        if number == 7:\n"
         "            raise ValueError('seven is not for me')\n        return number\n"
-        "    return rows.withColumn('looked', F.udf(look, LongType())('sequence'))\n"
+        "    return rows.withColumn('looked', F.udf(look, LongType())('sequence'))\n\n"
+        "def boom(rows):\n    raise ValueError('my transform broke')\n"
     )
-    for name in ("good", "behind", "poisoned"):
+    own = {
+        "poisoned": f'transforms = ["{tmp_path}/own.py:careful"]',
+        "broken": f'transforms = ["{tmp_path}/own.py:boom"]',
+    }
+    for name in ("broken", "good", "behind", "poisoned"):
         topic = f"default/{tmp_path.name.replace('_', '-')[:40]}-{name}".lower()
         messaging.create(topic)
         messaging.publish(topic, [upstream_message(number) for number in range(20)])
         values += [
             "[[pipelines]]", f'name = "{name}"', f'topics = ["{topic}"]', f'table = "{tmp_path}/{name}"',
             f'checkpoint = "{tmp_path}/{name}-checkpoint"',
-            *([f'transforms = ["{tmp_path}/own.py:careful"]'] if name == "poisoned" else []),
+            *([own[name]] if name in own else []),
         ]  # fmt: skip
     (tmp_path / "behind").mkdir()
     (tmp_path / "behind" / "metadata").mkdir()
@@ -114,8 +119,10 @@ def test_a_poisoned_pipeline_stops_alone_and_says_why(messaging, tmp_path):
     assert (json.loads(letter["payload"])["sequence"], "seven is not for me" in letter["error"]) == (7, True)
     assert (letter["code"], letter["fields"]) == ("other", [])
     lines = [json.loads(line) for line in running.log.read_text().splitlines() if line.startswith("{")]
-    [stopped] = [line for line in lines if line["event"] == "pipeline_stopped"]
-    assert (stopped["pipeline"], stopped["code"]) == ("behind", errors.TABLE_UNFIT)
+    stopped = {line["pipeline"]: line for line in lines if line["event"] == "pipeline_stopped"}
+    codes = {name: line["code"] for name, line in stopped.items()}
+    assert codes == {"behind": errors.TABLE_UNFIT, "broken": errors.BAD_OPTION}
+    assert "own.py:boom raised ValueError: my transform broke (own.py line 12)" in stopped["broken"]["reason"]
 
 
 @pytest.mark.verify

@@ -53,6 +53,13 @@ def test_texts_of_java_and_the_disk_are_understood(text, code):
     assert errors.explain(text)[0] == code
 
 
+def test_what_waits_for_a_person_says_the_remedy_and_nothing_twice():
+    shared = "IllegalStateException: Multiple streaming queries are concurrently using file:/c/offsets."
+    assert errors.explain(shared)[1] == f"another job uses this checkpoint; stop one of them: {shared}"
+    late = errors.explain("java.io.IOException: Python worker failed to connect back.")[1]
+    assert late == "the machine is too busy to start a Python process in time"
+
+
 def test_the_last_line_that_names_an_error_is_the_sentence():
     text = "An error occurred while calling o1.start.\n: java.lang.Exception: outer\n  at here\nCaused by: Error: inner"
     assert errors.explain(text) == (None, "Caused by: Error: inner")

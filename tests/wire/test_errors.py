@@ -1,5 +1,6 @@
 """Errors carry what the reader needs to decide what comes next."""
 
+import socket
 import ssl
 
 import pytest
@@ -27,6 +28,8 @@ def test_what_comes_next_is_in_the_fields():
     [
         (ConnectionResetError("by peer"), "by peer", "ConnectionResetError: by peer"),
         (ConnectionResetError(), "connection reset", "connection reset"),
+        (OSError(2, "No such file"), "No such file", "FileNotFoundError: No such file"),
+        (socket.gaierror(-2, "Name unknown"), "Name unknown", "gaierror: Name unknown"),
         (TimeoutError(" "), "timeout error", "timeout error"),
         (OSError(), "OS error", "OS error"),
         (ssl.SSLEOFError(), "SSLEOF error", "SSLEOF error"),
@@ -35,4 +38,5 @@ def test_what_comes_next_is_in_the_fields():
 def test_a_reason_is_never_empty(error, text, line):
     """An error that says nothing is named in words."""
     assert (errors.text_of(error), errors.described(error)) == (text, line)
+    assert errors.cause_of(FileNotFoundError(2, "No such file", "none.toml")) == "No such file"
     assert errors.described(error, "first line").endswith(": first line")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 
+_NUMBER = re.compile(r"\[Errno -?[0-9]+\] ")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
 
 
@@ -62,6 +63,11 @@ def text_of(error: BaseException) -> str:
     return _said(str(error)) or _in_words(type(error).__name__)
 
 
+def cause_of(error: BaseException) -> str:
+    """What it says, without the name of the file: for a sentence that begins with it."""
+    return getattr(error, "strerror", None) or text_of(error)
+
+
 def described(error: BaseException, text: str | None = None) -> str:
     """Its class and what it says, or ``text``; in words where that is nothing: a reason is never empty."""
     name = type(error).__name__
@@ -70,8 +76,9 @@ def described(error: BaseException, text: str | None = None) -> str:
 
 
 def _said(text: str) -> str:
-    """An error of the TLS library that says nothing says ``()``."""
-    return "" if text.strip() == "()" else text.strip()
+    """Without the numbers of the system's errors; an error of the TLS library that says nothing says ``()``."""
+    text = _NUMBER.sub("", text).strip()
+    return "" if text == "()" else text
 
 
 def _in_words(name: str) -> str:

@@ -27,7 +27,7 @@ import msgspec
 
 from fairlead_wire.backoff import retry_after_seconds
 from fairlead_wire.errors import LocalError, Permanent, Temporary
-from fairlead_wire.validation import addresses
+from fairlead_wire.validation import addresses, json_encoding
 
 PATIENCE_SECONDS: Final = 30.0
 RETRY_SECONDS: Final = 0.2
@@ -155,9 +155,13 @@ class EdgeClient:
         """Publish ``messages``; returns one result per message, in order, when the accepted ones are on disk.
 
         ``key``: the Idempotency-Key, to be kept by an application that repeats a request after a restart; by default
-        each call makes a new one.  Raises ``Permanent`` when no message was accepted.
+        each call makes a new one.  Raises ``Permanent`` when no message was accepted, ``LocalError`` for a body with
+        NaN or infinity.
         """
-        content = msgspec.json.encode({"messages": [_submission(message) for message in messages]})
+        try:
+            content = json_encoding.encode({"messages": [_submission(message) for message in messages]})
+        except json_encoding.NotJson as error:
+            raise LocalError(f"{error}; send None or a number") from None
         answer = self._ask("/v1/messages", content, {"Idempotency-Key": key or uuid.uuid4().hex})
         return self._read(answer, _Results).results
 

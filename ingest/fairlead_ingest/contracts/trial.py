@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from fairlead_ingest.contracts.guess import Guess
 from fairlead_ingest.rows import envelope, letter_code
-from fairlead_ingest.rows.contract import FREEZE, MISFIT, OWN_COLUMNS, SHARED, Contract, RowRouter
+from fairlead_ingest.rows.contract import FREEZE, MISFIT, OWN_COLUMNS, SHARED, Contract, RowRouter, readable
 from fairlead_ingest.rows.fitting import UnfitColumn
 
 # How many kinds of violations and how many unknown fields are listed; devices choose their names, so they are bounded.
@@ -23,7 +23,6 @@ FIELDS_MAX = 500
 # How many values of a field its type is guessed from.
 GUESSED_MAX = 100
 EXAMPLE_CHARS_MAX = 120
-TYPE_CHARS_MAX = 60
 NO_OBJECT = "is not an object"
 MISSING = "missing"
 
@@ -79,7 +78,6 @@ class Trial:
         self._contract = contract
         self._judge = contract.judge()
         self._router = RowRouter(contract.routes)
-        self._types = {each.name: each.dataType.simpleString() for each in contract.columns.fields}
         self._known = {*contract.columns.names, *OWN_COLUMNS}
         self._lower = {name.lower() for name in self._known}
         self._messages = self._rescued = self._dead = self._unlisted = 0
@@ -135,11 +133,7 @@ class Trial:
 
     def _note_misfits(self, name: str, body: str, wrong: Sequence[UnfitColumn]) -> None:
         for each in wrong or (UnfitColumn("", NO_OBJECT),):
-            self._note(letter_code.MISFIT, each.column, each.reason or self._not_of_its_type(each.column), name, body)
-
-    def _not_of_its_type(self, column: str) -> str:
-        named = self._types.get(column, "")
-        return f"is not of type {named[:TYPE_CHARS_MAX]}" if named else ""
+            self._note(letter_code.MISFIT, each.column, each.reason, name, body)
 
     def _note(self, code: str, name: str, reason: str, message_id: str, shown: bytes | str) -> None:
         kind = self._wrong.get((code, name, reason))
@@ -224,4 +218,4 @@ def _example(name: str, shown: bytes | str) -> str:
             text = shown
     if isinstance(text, str):
         text = text.encode(errors="replace")
-    return bytes(text)[: 4 * EXAMPLE_CHARS_MAX].decode(errors="backslashreplace")[:EXAMPLE_CHARS_MAX]
+    return readable(bytes(text)[: 6 * EXAMPLE_CHARS_MAX].decode(errors="backslashreplace"))[:EXAMPLE_CHARS_MAX]

@@ -29,6 +29,7 @@ from fairlead_ingest.source.offset_ranges import OffsetRange
 from fairlead_ingest.table.store_path import Place
 from fairlead_messaging.client.errors import Expired
 from fairlead_messaging.client.io.sync_client import BulkClient
+from fairlead_wire.errors import cause_of
 
 SPLITS = 64
 # A stretch this short is not narrowed further; messages before the wanted ones are read and skipped.
@@ -96,7 +97,7 @@ def read(path: Path) -> Contract:
         with path.open(encoding="utf-8") as file:
             text = file.read(contract_file.FILE_CHARS_MAX + 1)
     except (OSError, UnicodeDecodeError) as error:
-        raise errors.Stop(errors.SCHEMA_BROKEN, f"{path}: {error}") from None
+        raise errors.Stop(errors.SCHEMA_BROKEN, f"{path}: {cause_of(error)}") from None
     return contract_file.parse(text, str(path))
 
 

@@ -144,12 +144,12 @@ class LatestSettings(Model):
 
     key: Columns = Field(default=[])
     """Columns whose values form the key, for example `["node"]`: `<table>_latest` contains the newest row of each key
-    ([how](../howto/latest-per-device.md)). Absent: no latest table."""
+    ([how](../howto/latest-per-device.md)). If not set, there is no latest table."""
     order_by: Columns = Field(default=[])
     """Columns that decide which row is newer: the first that differs. If none differs, or without this key, the order
     in which messaging stored the messages. `enqueued_at` is capped at `_published_at`."""
     columns: Columns = Field(default=[])
-    """Columns to keep in addition to `key`, `order_by` and lineage; absent: all."""
+    """Columns to keep in addition to `key`, `order_by` and lineage. If not set, all."""
     delete_when: Deleting = Field(default={})
     """Columns (or `properties.NAME`), each with the values that delete the key: the row stays, with `_deleted` true."""
     seconds: Annotated[float, Field(ge=0, le=SECONDS_MAX)] = SECONDS_DEFAULT

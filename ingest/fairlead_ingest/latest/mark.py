@@ -209,7 +209,7 @@ def decide(
     """What to do to get from ``mark`` to the rows' ``version``. ``stamp`` is the checksum of the log entry of the
     mark's version, None if the log no longer has it."""
     if mark is None:
-        return Rebuild(reason="it is new, or others changed it")
+        return Rebuild(reason="it did not exist, or another program changed it")
     if mark.definition != definition:
         return Rebuild(reason="its settings have changed")
     if mark.source != source:

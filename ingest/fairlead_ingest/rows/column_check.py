@@ -105,6 +105,8 @@ DIGITS_MAX = 1_000
 NAME_CHARS_MAX = 50_000
 _WIDE = decimal.Context(prec=60, Emax=EXPONENT_MAX, Emin=-EXPONENT_MAX)
 _FLOAT_MIN = 1.2e-38
+_POINT = re.compile(rb"-?[0-9]+\.[0-9]+")
+TYPE_CHARS_MAX = 60
 _MANTISSA = re.compile(rb"[-0.]*[1-9]")
 # Base64 as Java's JSON reader accepts it: groups of four, with white space before each. Long runs are matched first.
 _BASE64 = (
@@ -161,6 +163,8 @@ class ColumnCheck:
     quick: Any
     check: Check | None
     rule: ColumnRule
+    type_name: str
+    is_integer: bool
     _close: Callable[[bytes], bytes]
     _decode: Callable[[bytes], Any]
 
@@ -175,7 +179,21 @@ class ColumnCheck:
         decode = _STRING.decode if isinstance(data_type, types.StringType) else _NUMBER.decode
         if isinstance(data_type, types.DecimalType):
             decode = _DECIMAL.decode
-        return cls(name=name, quick=quick, check=check, rule=rule, _close=_closer(data_type, rounds), _decode=decode)
+        return cls(
+            name=name,
+            quick=quick,
+            check=check,
+            rule=rule,
+            type_name=data_type.simpleString()[:TYPE_CHARS_MAX],
+            is_integer=type(data_type) in INTEGER_BITS,
+            _close=_closer(data_type, rounds),
+            _decode=decode,
+        )
+
+    def wrong_type(self, raw: bytes) -> str:
+        """The reason for a value that breaks no rule, but is not of the column's type."""
+        because = ", because of its decimal point" if self.is_integer and _POINT.fullmatch(raw) else ""
+        return f"is not of type {self.type_name}{because}"
 
     @property
     def field(self) -> tuple[Any, Any]:

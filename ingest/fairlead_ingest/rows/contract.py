@@ -13,6 +13,7 @@ judged by the shared columns. Columns of a route are read only from its messages
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -123,7 +124,7 @@ FREEZE, RESCUE, EVOLVE = MODES = ("freeze", "rescue", "evolve")
 EXACT, ROUND = DECIMALS = ("exact", "round")
 RESCUED = "_rescued"
 # The beginning of the error of a dead letter whose body does not fit.
-MISFIT = "body does not fit the schema"
+MISFIT = "body does not fit the contract"
 # The row's own columns, whose names typed columns must not use.
 ENVELOPE_COLUMNS = (
     "id", "node", "epoch", "stream", "sequence", "source", "priority", "enqueued_at",
@@ -133,6 +134,8 @@ LINEAGE_COLUMNS = ("_topic", "_id", "_published_at", "_ingested_at", "_batch", "
 OWN_COLUMNS = frozenset((*ENVELOPE_COLUMNS, *LINEAGE_COLUMNS, RESCUED))
 # Separates the columns of a misfit from the body that is shown; one line of JSON does not contain it.
 _END = "\n"
+# Escapes of JSON: of a letter, a pair of surrogates for one letter, or another one.
+_ESCAPES = re.compile(r"(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4})|\\.")
 # For a body that only Spark could not read.
 NOTHING_KNOWN = f"[]{_END}"
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -263,8 +266,20 @@ def misfit(error: str, body: str | None, empty: Collection[str]) -> tuple[str, S
 
 def misfit_text(begin: str, wrong: Sequence[UnfitColumn], shown: str) -> str:
     """The sentence: ``begin``, the columns with reasons, and the beginning of the body."""
-    names = ", ".join(f"{each.column} ({each.reason})" if each.reason else each.column for each in wrong)
-    return f"{begin} at {names}: {shown}" if names else f"{begin}: {shown}"
+    names = ", ".join(f'"{each.column}" ({each.reason})' if each.reason else f'"{each.column}"' for each in wrong)
+    return f"{begin} at {names}: {readable(shown)}" if names else f"{begin}: {readable(shown)}"
+
+
+def readable(shown: str) -> str:
+    """A part of a JSON text with the letters that its sender escaped, ``\\u5317``, in place of the escapes."""
+    return _ESCAPES.sub(_letter, shown)
+
+
+def _letter(found: re.Match[str]) -> str:
+    if found[1] is None:
+        return found[0]  # an escaped backslash, or another escape
+    letter = found[1].encode().decode("unicode_escape").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return letter if letter.isprintable() and not letter.isascii() and "\ufffd" not in letter else found[0]
 
 
 def misfits(body: str | None, empty: Collection[str]) -> list[str]:

@@ -55,7 +55,7 @@ _RAW_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class UnfitColumn(NamedTuple):
-    """A column that a body does not fit, with the rule it breaks; empty if the value has the wrong type."""
+    """A column that a body does not fit, and why; empty if only Spark could not read it."""
 
     column: str
     reason: str = ""
@@ -151,11 +151,9 @@ class Judge:
             raw = fields.get(column.name)
             try:
                 value = column.close(None if raw is None else bytes(raw))
-            except Misfit as misfit:
-                wrong.append(UnfitColumn(column.name, str(misfit)))
-                continue
-            except BROKEN:
-                wrong.append(UnfitColumn(column.name))
+            except (Misfit, *BROKEN) as misfit:
+                broken = str(misfit) if isinstance(misfit, Misfit) else ""
+                wrong.append(UnfitColumn(column.name, broken or column.wrong_type(bytes(raw or b""))))
                 continue
             if value is not None:
                 parts.append(msgspec.json.encode(column.name) + b":" + value)

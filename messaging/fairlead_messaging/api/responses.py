@@ -38,6 +38,8 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
 class Placed:
     """The answer to a publish with a producer, and the positions of its messages (from the headers of the answer).
 
+    Of a publish without a producer all is empty, although the messages are stored.
+
     Stored messages have consecutive positions from ``first`` (hex id) on, in the order of the request; messages that
     were known are not after ``newest``.
     """

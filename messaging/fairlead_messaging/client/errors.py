@@ -31,6 +31,7 @@ RETRY_AFTER_SECONDS_DEFAULT = 1.0
 RETRY_AFTER_SECONDS_MAX = 3600.0
 """The longest wait a client accepts from a Retry-After header."""
 SHOWN_BYTES_MAX = 200
+FOREIGN = "this is not the messaging service; check the address"
 """The code of an answer that did not come from the messaging service."""
 
 RETRYABLE_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -209,7 +210,10 @@ def from_response(where: str, status: int, headers: Mapping[str, str], body: byt
     try:
         facts = peer_json.decode(_decoder, body).error
     except Malformed:
-        facts = {"message": body[:SHOWN_BYTES_MAX].decode(errors="replace")}
+        shown = body[:SHOWN_BYTES_MAX].decode(errors="replace")
+        # Any proxy may answer these, with its own text.
+        is_usual = status in RETRYABLE_STATUSES or status in _BY_STATUS
+        facts = {"message": shown if is_usual else f"{FOREIGN}: {shown}" if shown else FOREIGN}
     code, message = str(facts.pop("code", f"http_{status}")), str(facts.pop("message", ""))
     failure = _made(f"{where}: {status} {message or code}", status, headers, code, facts)
     failure.reason = message or f"the service answered {status} {code}"

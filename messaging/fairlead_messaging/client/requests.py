@@ -136,9 +136,13 @@ def publish(
 
     ``traceparent``: the W3C trace context of the call, which a service that records spans continues.
 
+    The result has numbers and positions of the messages only with a producer; without one it is empty.
+
     Raises ``TopicMissing``, ``Fenced``, ``TooLarge`` (the service takes 16 MiB of JSON in one request); ``TypeError``
-    for a payload that is not bytes, before anything is sent.
+    for a payload that is not bytes or a producer that is no ``Producer``, before anything is sent.
     """
+    if not isinstance(producer, Producer | None):
+        raise TypeError(f"producer must be Producer(id=…, epoch=…, sequence=…), is {type(producer).__name__}")
     if producer is not None and producer.sequences is not None:
         producer = msgspec.structs.replace(producer, sequences=list(producer.sequences))
     checked = checked_payloads(payloads)

@@ -135,3 +135,10 @@ async def test_module_takes_acknowledges_and_abandons(agent: Agent) -> None:
     assert await asyncio.to_thread(client.abandon, "a b", "in/1", [second.id]) == []
     [again] = await asyncio.to_thread(lambda: client.take("a b", "in/1", messages_max=5, wait_seconds=1))
     assert (again.id, again.attempt) == (second.id, 2)
+
+
+def test_a_body_with_a_number_that_is_not_json_is_refused():
+    """msgspec would write null."""
+    message = Message(source=SOURCE, body={"v": float("nan")})
+    with pytest.raises(LocalError, match=r"^NaN at messages\[0\].body.v, which is not JSON; send None or a number$"):
+        EdgeClient("http://127.0.0.1:1").publish([message])

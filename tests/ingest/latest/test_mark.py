@@ -47,7 +47,7 @@ def test_a_mark_that_cannot_be_read_is_none():
         (MARK, {"version": 7, "stamp": "beef"}, "restored from a copy"),
         (MARK, {"source": "t"}, "replaced"),
         (MARK, {"definition": "e"}, "settings"),
-        (None, {}, "new"),
+        (None, {}, "did not exist"),
     ],
 )
 def test_what_is_to_be_done(mark, now, decided):

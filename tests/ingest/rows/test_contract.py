@@ -17,6 +17,7 @@ from fairlead_ingest.rows.contract import (
     matches,
     misfit,
     misfits,
+    readable,
     wrong_text,
 )
 
@@ -46,17 +47,32 @@ def test_what_was_wrong_travels_in_the_error():
     verdict = judge.judge(b'{"a": -1, "b": "x"}')
     error = f"{MISFIT} n version 2 {wrong_text(verdict)}" + '{"a":\n[-1'
     told = misfit(error, None, ())
-    assert told == ('body does not fit the schema n version 2 at a (below the minimum 0), b: {"a":\n[-1', ["a", "b"])
+    assert told == (
+        'body does not fit the contract n version 2 at "a" (below the minimum 0), "b" (is not of type int): {"a":\n[-1',
+        ["a", "b"],
+    )
 
 
 def test_what_spark_alone_refused_is_found_by_its_empty_columns():
     error = f"{MISFIT} {NOTHING_KNOWN}" + '{"a": "x"}'
     told = misfit(error, '{"a": "x"}', {"a"})
-    assert told == ('body does not fit the schema at a: {"a": "x"}', ["a"])
+    assert told == ('body does not fit the contract at "a": {"a": "x"}', ["a"])
     assert misfit(f"{MISFIT} {NOTHING_KNOWN}5", "5", {"a"}) == (
-        "body does not fit the schema: 5",
+        "body does not fit the contract: 5",
         [],
     )
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        ('{"city": "\\u5317\\u4eac", "e": "\\u00e9"}', '{"city": "北京", "e": "é"}'),
+        ("\\ud83d\\ude00 \\ud83d \\ude00", "😀 \\ud83d \\ude00"),
+        ("\\\\u5317 \\u000a \\u0022 \\u202e \\ufffd \\n \\u53", "\\\\u5317 \\u000a \\u0022 \\u202e \\ufffd \\n \\u53"),
+    ],
+)
+def test_letters_that_a_sender_escaped_are_shown(shown, expected):
+    assert readable(shown) == expected
 
 
 def test_the_words_of_a_transform_stay_its_own():

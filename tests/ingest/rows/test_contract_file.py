@@ -198,7 +198,7 @@ def test_bodies_are_judged_by_the_columns_of_their_route():
     looked = judge.verdicts("a/t", [body, body, body, None], [*sources, None], [None, '{"kind": "door"}', None, None])
     assert [[tuple(wrong) for wrong in each.wrong] if each else None for each in looked] == [
         [("temperature", "above the maximum 150")],
-        [("open", "")],
+        [("open", "is not of type boolean")],
         [],
         None,
     ]

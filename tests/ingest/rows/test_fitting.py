@@ -172,7 +172,7 @@ RULES = {
         ('{"a": 10, "b": null, "c": ""}', []),
         ('{"a": 10.5, "c": ""}', [("a", "above the maximum 10")]),
         ('{"a": -2, "c": ""}', [("a", "below the minimum -1.5")]),
-        ('{"a": "x", "b": "On", "c": "y"}', [("a", ""), ("b", "not one of the allowed values")]),
+        ('{"a": "x", "b": "On", "c": "y"}', [("a", "is not of type double"), ("b", "not one of the allowed values")]),
         ('{"a": null, "b": 5}', [("a", "required"), ("b", "not one of the allowed values"), ("c", "required")]),
         ('{"a": 1, "c": null}', [("c", "required")]),
         ('{"a": 1, "a": null, "c": "x"}', [("a", "required")]),

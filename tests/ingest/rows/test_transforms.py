@@ -40,7 +40,10 @@ def test_frozen_columns_send_misfits_to_the_dead_letters(rows):
     assert [row.temperature for row in found] == [1.5, None, None, None]
     assert found[0]._error is None and found[2]._error is None
     told = misfit(found[1]._error, found[1].body, ())
-    assert told == ('body does not fit the schema at temperature: {"temperature": "warm"}', ["temperature"])
+    assert told == (
+        'body does not fit the contract at "temperature" (is not of type double): {"temperature": "warm"}',
+        ["temperature"],
+    )
     assert found[3]._error.startswith("JSON is malformed")
 
 

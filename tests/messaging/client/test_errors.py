@@ -89,7 +89,14 @@ def test_retry_after_is_believed_within_reason(text: str | None, seconds: float)
 def test_what_is_not_ours_is_shown_in_part(body: bytes) -> None:
     refused = errors.from_response("GET /x", 404, {}, body)
     assert isinstance(refused, errors.Denied)
+    is_our_shape = body.startswith(b'{"error": {')
+    assert is_our_shape or str(refused).startswith("GET /x: 404 this is not the messaging service; check the address")
     assert len(str(refused)) < 300
+
+
+def test_what_a_proxy_says_for_the_service_is_shown_alone() -> None:
+    for status in (401, 403, 413, 502, 503):
+        assert str(errors.from_response("GET /x", status, {}, b"<p>no")) == f"GET /x: {status} <p>no"
 
 
 def test_what_was_never_sent_is_not_in_doubt() -> None:

@@ -47,6 +47,11 @@ def test_a_publish_says_who_publishes() -> None:
     assert call.headers == {"Accept": "application/json", "Content-Type": "application/json"}
 
 
+def test_a_producer_of_another_type_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"^producer must be Producer\(id=…, epoch=…, sequence=…\), is int$"):
+        requests.publish("n", "t", [b"x"], producer=1)  # type: ignore[arg-type]
+
+
 def test_what_is_safe_to_repeat() -> None:
     numbered = requests.publish("n", "t", [b""], producer=Producer(id="p", epoch=1, sequence=0))
     safe: list[ClientRequest[Any]]

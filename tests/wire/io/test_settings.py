@@ -129,7 +129,7 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 def test_an_enormous_file_is_refused(tmp_path):
-    with pytest.raises(settings.SettingsError, match="larger than"):
+    with pytest.raises(settings.SettingsError, match=r"at most 1 MiB; is this the right file\?$"):
         load(tmp_path, "#" * (settings.FILE_BYTES_MAX + 1))
 
 

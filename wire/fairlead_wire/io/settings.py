@@ -39,7 +39,8 @@ from fairlead_wire.validation.file_path import FILE_PATH
 from fairlead_wire.validation.mistakes import Mistake
 from fairlead_wire.validation.reader import STRUCTS, DocumentReader
 
-FILE_BYTES_MAX = 1024 * 1024
+FILE_MIB_MAX = 1
+FILE_BYTES_MAX = FILE_MIB_MAX * 1024 * 1024
 VARIABLE_CHARS_MAX = 4096
 """Largest variable under another program's name that is read as JSON."""
 EXIT_STATUS = 2
@@ -143,7 +144,9 @@ def _read(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise SettingsError(str(path), "", error.strerror or str(error)) from None
     if len(text) > FILE_BYTES_MAX:
-        raise SettingsError(str(path), "", f"larger than {FILE_BYTES_MAX} bytes")
+        raise SettingsError(
+            str(path), "", f"a settings file may have at most {FILE_MIB_MAX} MiB; is this the right file?"
+        )
     try:
         return tomllib.loads(text.decode())
     except ValueError as error:  # of TOML, of UTF-8, or of a number with thousands of digits

@@ -18,15 +18,15 @@ class TracesModel(Model):
     """Where spans are sent, and how many."""
 
     endpoint: str | None = None
-    """Collector that accepts OTLP over HTTP, `http://host:4318`; `/v1/traces` is appended. Absent: the environment's
-    `OTEL_EXPORTER_OTLP_ENDPOINT`; without either, nothing is recorded. Needs the extra `traces`."""
+    """Collector that accepts OTLP over HTTP, `http://host:4318`; `/v1/traces` is appended. If not set, the
+    environment's `OTEL_EXPORTER_OTLP_ENDPOINT`; without either, nothing is recorded. Needs the extra `traces`."""
     ratio: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Share of requests without a `traceparent` that start a trace: object changes at the hub, publish requests at
     messaging; 0: none."""
     ceiling_per_second: Annotated[float, Field(ge=0, le=CEILING_PER_SECOND_MAX)] = CEILING_PER_SECOND
     """Maximum number of traces recorded a second, whatever clients request."""
     tls_ca: FilePath | None = None
-    """Authority of the collector; absent: the system's."""
+    """Authority of the collector. If not set, the system's."""
     tls_cert: FilePath | None = None
     """Client certificate for the collector; with `tls_key`."""
     tls_key: FilePath | None = None

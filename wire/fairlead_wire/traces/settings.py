@@ -41,15 +41,15 @@ class TracesSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Where spans are sent, and how many."""
 
     endpoint: str | None = None
-    """Collector that accepts OTLP over HTTP, `http://host:4318`; `/v1/traces` is appended. Absent: the environment's
-    `OTEL_EXPORTER_OTLP_ENDPOINT`; without either, nothing is recorded. Needs the extra `traces`."""
+    """Collector that accepts OTLP over HTTP, `http://host:4318`; `/v1/traces` is appended. If not set, the
+    environment's `OTEL_EXPORTER_OTLP_ENDPOINT`; without either, nothing is recorded. Needs the extra `traces`."""
     ratio: Annotated[float, Meta(ge=0, le=1)] = 0.0
     """Share of publish requests without a `traceparent` that start a trace; 0: only requests that have one are
     traced."""
     ceiling_per_second: Annotated[float, Meta(ge=0, le=CEILING_PER_SECOND_MAX)] = EDGE_CEILING_PER_SECOND
     """Maximum number of traces recorded a second, whatever clients request."""
     tls_ca: FilePath | None = None
-    """Authority of the collector; absent: the system's."""
+    """Authority of the collector. If not set, the system's."""
     tls_cert: FilePath | None = None
     """Client certificate for the collector; with `tls_key`."""
     tls_key: FilePath | None = None

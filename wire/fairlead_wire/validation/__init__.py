@@ -7,6 +7,7 @@
 ``mistakes``        a mistake, and the sentences made from types, limits and values
 ``model``           the base class and reader of pydantic models, for the cluster's programs, never for the agent
 ``addresses``       addresses as errors show them, without passwords
+``json_encoding``   JSON of what a program gives us, without numbers that JSON does not have
 ``file_path``, ``listen_address``  types of settings
 ``mqtt_text``       text that MQTT cannot carry
 ``route_manifest``  limits of a route manifest, which both API server and agent enforce

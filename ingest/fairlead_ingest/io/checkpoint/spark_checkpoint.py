@@ -14,6 +14,7 @@ from fairlead_ingest import errors
 from fairlead_ingest.source import offsets
 from fairlead_ingest.source.offsets import Offsets, TopicOffset
 from fairlead_ingest.table import commit
+from fairlead_wire.errors import cause_of
 
 
 class _Metadata(msgspec.Struct):
@@ -25,7 +26,7 @@ def query_id(checkpoint: Path) -> str:
     try:
         return msgspec.json.decode((checkpoint / "metadata").read_bytes(), type=_Metadata).id
     except (OSError, msgspec.DecodeError) as error:
-        raise errors.Stop(errors.BAD_CHECKPOINT, f"{checkpoint}/metadata: {error}") from error
+        raise errors.Stop(errors.BAD_CHECKPOINT, f"{checkpoint}/metadata: {cause_of(error)}") from error
 
 
 def application_of(metadata: str) -> str:
@@ -88,7 +89,7 @@ def end_of(checkpoint: Path, batch: int) -> Offsets:
             raise errors.Wait(
                 errors.CHECKPOINT_TAKEN, f"another job uses {checkpoint} and is already past batch {batch}"
             ) from error
-        raise errors.Stop(errors.BAD_CHECKPOINT, f"{checkpoint}: batch {batch}: {error}") from error
+        raise errors.Stop(errors.BAD_CHECKPOINT, f"{checkpoint}: batch {batch}: {cause_of(error)}") from error
     # A version line, a line of query settings, then one line for each source; a Fairlead query has one source.
     if len(lines) < 3:
         raise errors.Stop(errors.BAD_CHECKPOINT, f"{checkpoint}: batch {batch} has no offset")

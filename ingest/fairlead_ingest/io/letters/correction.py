@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
@@ -31,6 +30,7 @@ from fairlead_ingest.rows.envelope import TIMESTAMP
 from fairlead_ingest.settings import IngestSettings, Pipeline
 from fairlead_wire import errors
 from fairlead_wire.errors import LocalError
+from fairlead_wire.validation import json_encoding
 
 OPTION: Final = "--with"
 SHOWN_BYTES_MAX: Final = 60
@@ -94,7 +94,9 @@ class ByFunction:
             if isinstance(found, str):
                 return found.encode()
             if isinstance(found, dict):
-                return msgspec.json.encode(found)
+                return json_encoding.encode(found)
+        except json_encoding.NotJson as error:
+            raise Unrepaired(f"{OPTION}: {self.method} returned {error}; return None or a number") from None
         except Exception as error:  # noqa: BLE001  (the user's function; only this letter fails)
             what = str(error) if isinstance(error, _CalledExit) else f"raised {errors.described(error)}"
             raised = f"{self.method} {what}"

@@ -27,6 +27,7 @@ from fairlead_ingest.io.pipeline.query import evolves, judged_by, shaped, source
 from fairlead_ingest.io.pipeline.watchers import CommitWatcher, LagWatcher, SizeWatcher
 from fairlead_ingest.io.service_tls import tls_of
 from fairlead_ingest.io.sink import batch_trace, spark_sink
+from fairlead_ingest.io.spark import connect
 from fairlead_ingest.io.spark.connect import coded
 from fairlead_ingest.io.spark.executors import ExecutorWatcher
 from fairlead_ingest.io.spark.session import activate, in_turns, is_local
@@ -36,6 +37,7 @@ from fairlead_ingest.settings import IngestSettings, Pipeline
 from fairlead_ingest.source import offsets
 from fairlead_ingest.table import commit
 from fairlead_messaging.client.io.sync_client import BulkClient
+from fairlead_wire.errors import text_of
 from fairlead_wire.io import logs
 
 log = logs.get("ingest.job")
@@ -176,8 +178,10 @@ class Job:
         if self._knows_table:
             try:
                 self.observe()
-            except (errors.Stop, errors.Wait) as error:
-                log.warning("final_report_failed", pipeline=self.name, reason=str(error))
+            except Exception as error:
+                if connect.is_about_spark(error):
+                    raise
+                log.warning("final_report_failed", pipeline=self.name, reason=text_of(error))
             self._keep()
         if self._latest is not None:
             self._latest.close()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pwd
+from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -37,7 +38,7 @@ NAMED_MAX = 3
 
 
 def check(settings: IngestSettings, jobs: list[Pipeline]) -> None:
-    """Check files, functions and stores. Raises ``Stop`` naming the one that is wrong, and why."""
+    """Check files, functions and stores. Raises ``Stop`` with a line for each pipeline that cannot start, and why."""
     if settings.security == "mtls":
         for key in ("tls_ca", "tls_cert", "tls_key"):
             path = Path(getattr(settings, key))
@@ -46,34 +47,56 @@ def check(settings: IngestSettings, jobs: list[Pipeline]) -> None:
             except OSError as error:
                 raise errors.Stop(errors.BAD_OPTION, f"{key}: {path}: {error.strerror}") from None
     away: set[str] = set()
+    _each(jobs, lambda job: _check_job(settings, job, away))
+
+
+def _check_job(settings: IngestSettings, job: Pipeline, away: set[str]) -> None:
+    if job.schema_file:
+        contracts.read(Path(job.schema_file))
+    for name in job.transforms or ():
+        query.load(name)
+    _check_latest(job)
+    for place in (settings.place(job.table), settings.place(job.checkpoint)):
+        if isinstance(place, StorePath) and place.bucket not in away:
+            try:
+                object_store.probe(place)
+            except errors.Wait as error:
+                # The job waits for it as in any other outage. Probe each bucket once, as it takes ten seconds.
+                away.add(place.bucket)
+                log.warning("store_away", pipeline=job.name, reason=str(error))
+    if job.table_format == tables.ICEBERG:
+        _probe_catalog(settings, job)
+
+
+def _each(jobs: list[Pipeline], check: Callable[[Pipeline], None]) -> None:
+    """Check every pipeline, and raise one ``Stop`` with a line for each that is wrong; one job needs no name."""
+    wrong: list[tuple[str, errors.Stop]] = []
     for job in jobs:
-        if job.schema_file:
-            contracts.read(Path(job.schema_file))
-        for name in job.transforms or ():
-            query.load(name)
-        _check_latest(job)
-        for place in (settings.place(job.table), settings.place(job.checkpoint)):
-            if isinstance(place, StorePath) and place.bucket not in away:
-                try:
-                    object_store.probe(place)
-                except errors.Wait as error:
-                    # The job waits for it as in any other outage. Probe each bucket once, as it takes ten seconds.
-                    away.add(place.bucket)
-                    log.warning("store_away", pipeline=job.name, reason=str(error))
-        if job.table_format == tables.ICEBERG:
-            _probe_catalog(settings, job)
+        try:
+            check(job)
+        except errors.Stop as error:
+            wrong.append((job.name, error))
+    if not wrong:
+        return
+    if len(jobs) == 1:
+        raise wrong[0][1]
+    lines = [f"{error.code}: pipeline {name}: {error.sentence}" for name, error in wrong]
+    raise errors.Stop(wrong[0][1].code, "\n".join(lines).removeprefix(f"{wrong[0][1].code}: "))
 
 
 def check_folders(settings: IngestSettings) -> None:
     """Raise ``Stop`` if this program's user cannot write into a folder of a table or a checkpoint."""
-    for job in settings.jobs():
-        table = settings.place(job.table)
-        for place in (
-            *(table, tables.beside(table, tables.DEAD_LETTERS), tables.beside(table, tables.GAPS)),
-            settings.place(job.checkpoint),
-        ):
-            if isinstance(place, Path):
-                _check_folder(place)
+    _each(settings.jobs(), lambda job: _check_folders_of(settings, job))
+
+
+def _check_folders_of(settings: IngestSettings, job: Pipeline) -> None:
+    table = settings.place(job.table)
+    for place in (
+        *(table, tables.beside(table, tables.DEAD_LETTERS), tables.beside(table, tables.GAPS)),
+        settings.place(job.checkpoint),
+    ):
+        if isinstance(place, Path):
+            _check_folder(place)
 
 
 def _check_folder(folder: Path) -> None:

@@ -13,7 +13,9 @@ import importlib
 import importlib.util
 import json
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
+from inspect import isfunction
 from pathlib import Path
 from typing import cast
 
@@ -24,49 +26,93 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from fairlead_ingest import errors
 from fairlead_ingest.io import contracts
+from fairlead_ingest.io.spark import connect
 from fairlead_ingest.io.spark.session import parallelism
 from fairlead_ingest.io.table import tables
 from fairlead_ingest.rows import transforms
 from fairlead_ingest.rows.contract import EVOLVE, Contract, grown
 from fairlead_ingest.rows.transforms import PASSENGERS
 from fairlead_ingest.settings import IngestSettings, Pipeline
-from fairlead_wire.errors import described
+from fairlead_wire.errors import FairleadError, described
+from fairlead_wire.validation import mistakes
 
 Transform = Callable[[DataFrame], DataFrame]
 KEPT = ("_topic", "_id", "_published_at")
+# How many functions of a file an error names.
+FUNCTIONS_SHOWN_MAX = 5
 
 
 def load(name: str, *, option: str = "transforms") -> Transform:
     """Load the function ``name``, given in ``option``. Raises ``Stop`` if it cannot be loaded."""
     place, _, function = name.rpartition(":")
+    if not place or not function:
+        raise errors.Stop(errors.BAD_OPTION, f"{option}: {name} must be module:function or path.py:function")
     try:
         module = _file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
-        found = getattr(module, function)
     except Exception as error:
-        if isinstance(error, (ImportError, AttributeError, OSError, SyntaxError)):
+        if isinstance(error, (ImportError, OSError, SyntaxError)):
             said = str(error)
         else:
-            raised = described(error)
+            raised = f"{described(error)}{errors.line_of(error)}"
             said = f"importing {place} raised {raised}; it is imported as a module, not run as a script"
         raise errors.Stop(errors.BAD_OPTION, f"{option}: {name}: {said}") from error
+    found = getattr(module, function, None)
+    if found is None:
+        raise errors.Stop(
+            errors.BAD_OPTION, f"{option}: {place} has no function {function}; {_functions_of(module, function)}"
+        )
     if not callable(found):
         raise errors.Stop(errors.BAD_OPTION, f"{option}: {name} is not a function")
     return cast(Transform, found)
 
 
+def _functions_of(module: object, wanted: str) -> str:
+    """The functions that could be meant: those that the module itself defines."""
+    own = getattr(module, "__name__", None)
+    found = [name for name, each in vars(module).items() if isfunction(each) and each.__module__ == own]
+    if not found:
+        return "it defines no function"
+    near = mistakes.nearest(wanted, found)
+    shown = [near] if near else found[:FUNCTIONS_SHOWN_MAX]
+    return f"it has {', '.join(shown)}{', …' if len(found) > len(shown) else ''}"
+
+
 def apply(name: str, rows: DataFrame) -> DataFrame:
-    """Apply the transform ``name``. Raises ``Stop`` if it removes a column that must stay."""
-    after = load(name)(rows)
+    """Apply the transform ``name``. Raises ``Stop`` or ``Fault`` if it fails or removes a column that must stay."""
+    function = load(name)
+    file = getattr(getattr(function, "__code__", None), "co_filename", None)
+    try:
+        after: object = function(rows)
+    except Exception as error:
+        if isinstance(error, FairleadError) or (connect.is_about_spark(error) and _is_from_spark(error)):
+            raise
+        said = described(error, str(error).strip().partition("\n")[0])
+        sentence = f"transforms: {name} raised {said}{errors.line_of(error, file)}"
+        if isinstance(error, OSError):  # a file or service that it reads may come back
+            raise errors.Fault(sentence) from error
+        raise errors.Stop(errors.BAD_OPTION, sentence) from error
+    if not isinstance(after, DataFrame):
+        returned = "None" if after is None else type(after).__name__
+        raise errors.Stop(errors.BAD_OPTION, f"transforms: {name} returned {returned}, not a DataFrame")
     must = [column for column in (*KEPT, *PASSENGERS) if column in rows.columns]
-    lost = [column for column in must if column not in getattr(after, "columns", ())]
+    lost = [column for column in must if column not in after.columns]
     if lost:
         raise errors.Stop(errors.BAD_OPTION, f"transforms: {name} removed the required columns: {', '.join(lost)}")
     return after
 
 
+def _is_from_spark(error: BaseException) -> bool:
+    """Whether Spark raised it, rather than the user's own connection to another service."""
+    files = [each.filename for each in traceback.extract_tb(error.__traceback__)]
+    is_own = isinstance(error, ConnectionError) and not isinstance(error, connect.SparkAway)
+    return not is_own or any("/py4j/" in each or "/pyspark/" in each for each in files)
+
+
 def _file(path: Path) -> object:
+    if not path.is_file():
+        raise OSError(f"{path} is not a file" if path.exists() else f"there is no file {path}")
     spec = importlib.util.spec_from_file_location(f"fairlead_transform_{path.stem}", path)
-    if spec is None or spec.loader is None or not path.is_file():
+    if spec is None or spec.loader is None:
         raise OSError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

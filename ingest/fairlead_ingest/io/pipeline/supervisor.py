@@ -15,8 +15,9 @@ import datetime
 from fairlead_ingest import errors
 from fairlead_ingest.io.pipeline.failing_messages import Search
 from fairlead_ingest.io.pipeline.job import Job
+from fairlead_ingest.io.spark import connect
 from fairlead_ingest.pipeline.failures import Failures, Next, TooMany
-from fairlead_wire.errors import Permanent, Temporary
+from fairlead_wire.errors import Permanent, Temporary, described
 from fairlead_wire.io import logs
 
 log = logs.get("ingest.supervisor")
@@ -86,6 +87,11 @@ class Supervisor:
             self._failed(error.code, error.sentence, now)
         except errors.Fault as error:
             self._failed(None, str(error), now)
+        except Exception as error:
+            if connect.is_about_spark(error):
+                raise
+            # Nothing else may end the program: whatever it is, the other pipelines go on.
+            self._failed(None, f"{described(error)}{errors.line_of(error)}", now)
 
     def _observe(self, now: float) -> None:
         is_running = self.job.is_running
@@ -133,6 +139,12 @@ class Supervisor:
                 self._search = self.job.search()
             except errors.Wait as error:
                 log.warning("search_postponed", pipeline=self.job.name, code=error.code, reason=error.sentence)
+            except errors.Stop:
+                raise
+            except Exception as error:
+                if connect.is_about_spark(error):
+                    raise
+                log.warning("search_postponed", pipeline=self.job.name, reason=described(error))
             else:
                 log.warning("search_started", pipeline=self.job.name, batch=self.job.batch, reason=sentence)
 

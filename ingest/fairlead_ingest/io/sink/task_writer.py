@@ -20,6 +20,7 @@ from fairlead_ingest.rows import envelope, fitting, gap_record, letter_code, tra
 from fairlead_ingest.rows.gap_record import GapRecord
 from fairlead_ingest.table import commit_info
 from fairlead_ingest.table.store_path import Place
+from fairlead_wire.errors import cause_of
 from fairlead_wire.traces.trace import LINKS_MAX
 
 # The batch number of rows that belong to no batch of a stream, such as those of a backfill.
@@ -91,7 +92,7 @@ def write(
         )
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise errors.Wait(errors.DISK_FULL, f"{table}: {error}") from error
+            raise errors.Wait(errors.DISK_FULL, f"{table}: {cause_of(error)}") from error
         raise
 
 

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from deltalake.exceptions import DeltaError
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -51,6 +51,14 @@ def of(error: BaseException) -> SparkAway | None:
     if getattr(status, "name", "") == "UNAVAILABLE" or any(words in text for words in _FORGOTTEN):
         return SparkAway(f"the Spark Connect server is gone or was restarted: {brief(error)}")
     return None
+
+
+def is_about_spark(error: BaseException) -> bool:
+    """Whether the JVM, the master or the Connect server is gone, which concerns all pipelines."""
+    is_jvm_gone = isinstance(error, ConnectionError) or (
+        isinstance(error, Py4JError) and not isinstance(error, Py4JJavaError)
+    )
+    return is_jvm_gone or of(error) is not None
 
 
 def require_answer(what: str, addresses: Sequence[tuple[str, int]]) -> None:

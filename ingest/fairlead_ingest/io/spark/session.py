@@ -49,9 +49,11 @@ LOG4J = Path(__file__).with_name("log4j2.properties")
 def require_java(environ: Mapping[str, str]) -> None:
     """Raise ``LocalError`` saying what to install if there is no Java."""
     home = environ.get("JAVA_HOME")
-    candidate = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java", path=environ.get("PATH"))
-    if candidate is None:
-        raise LocalError(JAVA_SENTENCE)
+    if shutil.which("java", path=f"{home}/bin" if home else environ.get("PATH")) is not None:
+        return
+    if home:
+        raise LocalError(f"JAVA_HOME={home} has no bin/java, and Spark needs Java 17 or newer: correct it, or unset it")
+    raise LocalError(JAVA_SENTENCE)
 
 
 def logging_option(settings: Path) -> str:

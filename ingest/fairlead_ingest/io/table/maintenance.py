@@ -33,7 +33,7 @@ class _Version:
     def __init__(self, table: Place) -> None:
         found = delta_table.open_table(table)
         if found is None:
-            raise errors.Stop(errors.TABLE_UNFIT, f"{table}: there is no table here")
+            raise errors.no_table(table)
         self._table, self._found = table, found
         self.number = found.version()
         self.schema = pa.schema(found.schema().to_arrow())
@@ -92,7 +92,7 @@ def open_table(path: Place) -> DeltaTable:
     found = delta.open_table(path)
     if found is not None:
         return found
-    raise errors.Stop(errors.TABLE_UNFIT, f"{path}: there is no table here")
+    raise errors.no_table(path)
 
 
 def vacuum(
@@ -105,5 +105,5 @@ def vacuum(
             f"--retention-hours must be at least {RETENTION_HOURS_MIN} hour, or files of a running batch would be deleted",
         )
     if table_format.size(table) is None:
-        raise errors.Stop(errors.TABLE_UNFIT, f"{table}: there is no table here")
+        raise errors.no_table(table)
     return table_format.vacuum(table, retention_hours=retention_hours, dry_run=dry_run)

@@ -27,9 +27,10 @@ from obstore.store import S3Store
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import store_errors
-from fairlead_ingest.io.table.store_errors import TOGETHER, sentence
+from fairlead_ingest.io.table.store_errors import ENDPOINTS, TOGETHER, sentence
 from fairlead_ingest.table import store_path
 from fairlead_ingest.table.store_path import Storage, StorePath
+from fairlead_wire.errors import cause_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -42,7 +43,6 @@ BUFFER_BYTES: Final = 5 * 1024 * 1024
 """Larger objects are uploaded in parts of this size."""
 PROBE: Final = "_fairlead_probe"
 _ONE_LINE: Final = "must be one line of printable characters (a line break at its end?)"
-_ENDPOINTS: Final = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _IN_HEADERS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION")
 _STS: Final = "AWS_ENDPOINT_URL_STS"
 _SECRET: Final = "AWS_SECRET_ACCESS_KEY"
@@ -295,7 +295,7 @@ def _check_environment(storage: Storage) -> None:
     sts = os.environ.get(_STS, "")
     if os.environ.get("AWS_WEB_IDENTITY_TOKEN_FILE") and sts and not sts.startswith("https://"):
         raise errors.Stop(errors.BAD_OPTION, f"{_STS} in the environment: must be https://…, even on this machine")
-    for name in () if storage.endpoint_url else _ENDPOINTS:
+    for name in () if storage.endpoint_url else ENDPOINTS:
         if address := os.environ.get(name):
             try:
                 store_path.check_endpoint(address)
@@ -305,7 +305,7 @@ def _check_environment(storage: Storage) -> None:
 
 def _is_plain(storage: Storage) -> bool:
     """Whether the endpoint is plain HTTP; the settings allow that only on this machine."""
-    named = (storage.endpoint_url, *(os.environ.get(name) for name in _ENDPOINTS))
+    named = (storage.endpoint_url, *(os.environ.get(name) for name in ENDPOINTS))
     return next((each for each in named if each), "").startswith("http:")
 
 
@@ -316,7 +316,7 @@ def _secret(key: str, file: str | None) -> str | None:
         with Path(file).open() as opened:
             text = opened.read(SECRET_CHARS_MAX).strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise errors.Stop(errors.BAD_OPTION, f"[storage] {key} {file}: {error}") from None
+        raise errors.Stop(errors.BAD_OPTION, f"[storage] {key} {file}: {cause_of(error)}") from None
     if not text or not text.isprintable() or (key == "session_token_file" and not store_path.is_header(text)):
         raise errors.Stop(errors.BAD_OPTION, f"[storage] {key} {file}: {_ONE_LINE}")
     return text

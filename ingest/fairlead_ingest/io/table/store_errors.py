@@ -11,8 +11,11 @@ from typing import Final
 
 from fairlead_ingest import errors
 from fairlead_ingest.table.store_path import StorePath
+from fairlead_wire.validation import addresses
 
 SENTENCE_CHARS_MAX: Final = 400
+ENDPOINTS: Final = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+"""Variables with the store's address, for tables without one in the settings."""
 _COLOUR = re.compile("\x1b\\[[0-9;]*m")
 _SPACE = re.compile(r"\s+")
 _CODE, _MESSAGE = re.compile(r"<Code>(\w{1,64})</Code>"), re.compile(r"<Message>([^<]*)</Message>")
@@ -79,7 +82,7 @@ def explain(path: StorePath, error: BaseException) -> errors.Stop | errors.Wait:
     text = _plain(error)
     code, message = _answer(text)
     said = f"{code}: {message}" if code else sentence(error)
-    where = f"{path} at {path.storage.endpoint_url or 'the endpoint of the environment'}"
+    where = f"{path} at {_endpoint(path)}"
     if any(place in text for place in _MACHINE):
         is_denied = any(words in text for words in _DENIED_WORDS)
         reason = f"{where}: {NO_KEY}; the request for the role's credentials: {said}"
@@ -125,6 +128,16 @@ def explain(path: StorePath, error: BaseException) -> errors.Stop | errors.Wait:
     return errors.Wait(errors.STORE_AWAY, f"{where}: {said}")
 
 
+def _endpoint(path: StorePath) -> str:
+    """Which store answered, and where its address comes from."""
+    if path.storage.endpoint_url:
+        return f"{path.storage.endpoint_url} (from [storage] endpoint_url)"
+    for name in ENDPOINTS:
+        if address := os.environ.get(name):
+            return f"{addresses.shown(address)} (from {name})"
+    return "AWS"
+
+
 def _of_role(where: str, code: str, said: str, text: str) -> errors.Stop | errors.Wait:
     """Explain a failed request for credentials by web identity."""
     role, file = (os.environ.get(name, "") for name in ("AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE"))
@@ -148,11 +161,12 @@ def _plain(error: BaseException) -> str:
 
 def sentence(error: BaseException) -> str:
     """The libraries' own text, on one line."""
-    return _plain(error).partition(" Debug source")[0][:SENTENCE_CHARS_MAX]
+    return _plain(error).partition(" Debug source")[0][:SENTENCE_CHARS_MAX].rstrip(" .")
 
 
 def _answer(text: str) -> tuple[str, str]:
     """The code and message in an S3 server's XML; the code is "" if there is none."""
     code, message = _CODE.search(text), _MESSAGE.search(text)
-    said = html.unescape(message[1])[:SENTENCE_CHARS_MAX] if message else "no reason given"
+    # Without its full stop, because a remedy follows.
+    said = html.unescape(message[1])[:SENTENCE_CHARS_MAX].rstrip(" .") if message else "no reason given"
     return (code[1] if code else ""), said

@@ -141,7 +141,7 @@ def existing(table_format: TableFormat, table: Place) -> ds.Dataset:
     """The rows of a table. Raises ``Stop`` if there is no table."""
     found = table_format.dataset(table)
     if found is None:
-        raise errors.Stop(errors.TABLE_UNFIT, f"{table}: there is no table here")
+        raise errors.no_table(table)
     return found
 
 

@@ -29,12 +29,19 @@ from fairlead_messaging.api.responses import Message
 from fairlead_messaging.client import retry, script, transaction
 from fairlead_messaging.client.cursor import Cursor, ReadOptions
 from fairlead_messaging.client.errors import Disconnected, NoAnswer, TimedOut, Unreachable
-from fairlead_messaging.client.io.connections import ANSWER_BYTES_MAX, ANSWER_SECONDS, CONNECT_SECONDS, Tls, check_url
+from fairlead_messaging.client.io.connections import (
+    ANSWER_BYTES_MAX,
+    ANSWER_SECONDS,
+    CONNECT_SECONDS,
+    Tls,
+    check_options,
+    check_url,
+)
 from fairlead_messaging.client.methods import AwaitingClient, Methods
 from fairlead_messaging.client.request import ClientRequest, Response
 from fairlead_messaging.client.script import Pause
 from fairlead_wire.delivery_policy import DeliveryPolicy
-from fairlead_wire.errors import RemoteError, text_of
+from fairlead_wire.errors import LocalError, RemoteError, text_of
 from fairlead_wire.io.tls import RELOAD_SECONDS
 from fairlead_wire.validation import addresses
 
@@ -59,6 +66,7 @@ class AsyncClient(Methods, AwaitingClient):
         retries: DeliveryPolicy | None = None,
         answer_bytes_max: int = ANSWER_BYTES_MAX,
     ) -> None:
+        check_options(tls, retries)
         self._base_url = check_url(base_url, has_tls=tls is not None or ssl_context is not None)
         self._tls = tls.client() if tls is not None else None
         self._ssl = self._tls.context() if self._tls is not None else ssl_context
@@ -70,15 +78,18 @@ class AsyncClient(Methods, AwaitingClient):
         self._answer_bytes_max = answer_bytes_max
         self._session: aiohttp.ClientSession | None = None
         self._answered = False
+        self._has_ended = False
 
     async def __aenter__(self) -> Self:
+        self._has_ended = False
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self._has_ended = True
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections; another call opens new ones."""
+        """Close the connections; another call opens new ones, unless ``async with`` has ended."""
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -113,6 +124,8 @@ class AsyncClient(Methods, AwaitingClient):
 
     async def _send(self, asked: ClientRequest[Any]) -> Response:
         """Make one attempt.  Raises as ``Connections.exchange`` does."""
+        if self._has_ended:
+            raise LocalError("the `async with` block of this client has ended: call it inside, or make a new client")
         if self._session is None:
             self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
             # When a kept connection ends, aiohttp would silently repeat a GET, PUT or DELETE, although the first one

@@ -42,7 +42,7 @@ class PublisherOptions(TypedDict, total=False):
     both are random.
 
     ``on_drop(count, error)`` is called for messages that the service refused or that were given up, but not when the
-    buffer is full, which ``publish`` reports itself.  It must not block.
+    buffer is full, which ``publish`` reports itself.  It must not block.  Without it a warning is logged.
     """
 
     producer_id: str
@@ -89,12 +89,13 @@ class Publisher:
     def _report(self, count: int, error: FairleadError) -> None:
         if not count:
             return
-        _log.warning("messages_dropped", count=count, reason=str(error))
-        if self._on_drop is not None:
-            try:
-                self._on_drop(count, error)
-            except Exception:  # noqa: BLE001 - a failing callback must not stop the publisher
-                _log.exception("on_drop_failed")
+        if self._on_drop is None:
+            _log.warning("messages_dropped", count=count, reason=str(error))
+            return
+        try:
+            self._on_drop(count, error)
+        except Exception:  # noqa: BLE001 - a failing callback must not stop the publisher
+            _log.exception("on_drop_failed")
 
 
 class BufferedPublisher(Publisher):

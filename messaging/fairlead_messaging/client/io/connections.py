@@ -28,6 +28,7 @@ from urllib.parse import urlsplit
 
 from fairlead_messaging.client.errors import Disconnected, Failed, NoAnswer, TimedOut, Unreachable
 from fairlead_messaging.client.request import Response
+from fairlead_wire.delivery_policy import DeliveryPolicy
 from fairlead_wire.errors import LocalError, RemoteError, text_of
 from fairlead_wire.io import tls
 from fairlead_wire.validation import addresses, mistakes
@@ -96,13 +97,21 @@ def check_url(base_url: str, *, has_tls: bool) -> str:
     except ValueError:
         usable = False
     if not usable or not base_url.isascii() or not base_url.isprintable() or " " in base_url:
-        raise LocalError(f"messaging_url must look like http://host:port, not {mistakes.shown(base_url)}")
+        raise LocalError(f"url must look like http://host:port, not {mistakes.shown(base_url)}")
     if "@" in parts.netloc:
         # Not every client would send it, and it would appear in every error that names the service.
-        raise LocalError("messaging_url must carry no user or password: a certificate or a token identifies the client")
+        raise LocalError("url must carry no user or password: a certificate or a token identifies the client")
     if parts.scheme == "https" and not has_tls:
-        raise LocalError("an https messaging_url needs tls_ca, tls_cert and tls_key")
+        raise LocalError("an https url needs tls=Tls(ca=…, cert=…, key=…), or token_file=… in place of cert and key")
     return base_url.rstrip("/")
+
+
+def check_options(tls: object, retries: object) -> None:
+    """Raises ``TypeError`` for an option of another type."""
+    if not isinstance(tls, Tls | None):
+        raise TypeError(f"tls must be Tls(ca=…, cert=…, key=…), is {type(tls).__name__}")
+    if not isinstance(retries, DeliveryPolicy | None):
+        raise TypeError(f"retries must be a policy such as PATIENT, is {type(retries).__name__}")
 
 
 def _is_refused_certificate(error: BaseException) -> bool:

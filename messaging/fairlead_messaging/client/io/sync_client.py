@@ -28,6 +28,7 @@ from fairlead_messaging.client.io.connections import (
     Connections,
     Download,
     Tls,
+    check_options,
 )
 from fairlead_messaging.client.methods import BlockingClient, Method, Methods, on_topic
 from fairlead_messaging.client.request import ClientRequest, split
@@ -57,6 +58,7 @@ class Client(Methods, BlockingClient):
         retries: DeliveryPolicy | None = None,
         answer_bytes_max: int = ANSWER_BYTES_MAX,
     ) -> None:
+        check_options(tls, retries)
         self._made_of: dict[str, Any] = {
             "tls": tls,
             "timeout_seconds": timeout_seconds,

@@ -58,6 +58,10 @@ def test_a_function_gives_bytes_text_a_dict_or_nothing(tmp_path, body, expected)
         ("raise ValueError('no')", "ValueError: no"),
         ("return {1j: 2}", "TypeError"),
         ("import sys; sys.exit(3)", r"mending.py:mend called sys.exit\(3\); for the payload b'old'$"),
+        (
+            "return {'body': {'v': float('nan')}}",
+            "mending.py:mend returned NaN at body.v, which is not JSON; return None or a number$",
+        ),
     ],
 )
 def test_a_function_that_fails_costs_its_own_letter(tmp_path, body, reason):
@@ -90,7 +94,7 @@ def test_the_example_of_the_help_works(tmp_path):
 
 
 def test_a_function_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(errors.Stop, match=r"--with: .*absent\.py"):
+    with pytest.raises(errors.Stop, match=r"--with: .*absent\.py:mend: there is no file .*absent\.py$"):
         ByFunction(f"{tmp_path}/absent.py:mend")
 
 

@@ -133,7 +133,8 @@ def test_typed_columns_come_from_the_schema_and_misfits_are_dead_letters(run, me
     assert table["temperature"].to_list() == [0.1]
     dead = rows(tmp_path, "_dead_letters").to_dicts()[0]
     assert json.loads(dead["payload"])["body"] == {"temperature": "warm"}
-    assert dead["error"] == 'body does not fit the schema at temperature: {"temperature": "warm"}'
+    wrong = '"temperature" (is not of type double)'
+    assert dead["error"] == f'body does not fit the contract at {wrong}: {{"temperature": "warm"}}'
     assert (dead["code"], dead["fields"]) == ("misfit", ["temperature"])
 
 

@@ -43,7 +43,9 @@ def test_a_schema_that_cannot_be_used_is_found(tmp_path, schema, reason):
 @pytest.mark.parametrize("text", ["def other(rows): return rows", "1 / 0", "import nothing_of_this_name"])
 def test_a_transform_that_cannot_be_loaded_is_found(tmp_path, text):
     (tmp_path / "own.py").write_text(text)
-    with pytest.raises(errors.Stop, match=rf"FAIRLEAD_BAD_OPTION: transforms: {tmp_path}/own.py:wanted"):
+    with pytest.raises(
+        errors.Stop, match=rf"FAIRLEAD_BAD_OPTION: transforms: {tmp_path}/own.py(:| has no function )wanted"
+    ):
         check(settings(tmp_path, transforms=[f"{tmp_path}/own.py:wanted"]))
 
 
@@ -52,6 +54,21 @@ def test_certificates_that_are_not_there_are_found(tmp_path):
     (tmp_path / "tls_ca").touch()
     with pytest.raises(errors.Stop, match=r"tls_cert: .*No such file"):
         check(settings(tmp_path, security="mtls", messaging_url="https://h:1", **files))
+
+
+def test_every_pipeline_that_cannot_start_is_named(tmp_path):
+    """One after the other would take as many starts."""
+    lines = [
+        {"name": name, "topics": ["a/t"], "table": str(tmp_path / name), "checkpoint": str(tmp_path / f"c-{name}")}
+        for name in ("one", "two", "three")
+    ]
+    lines[0]["transforms"], lines[2]["schema"] = [f"{tmp_path}/none.py:f"], str(tmp_path / "none.json")
+    found = IngestSettings(messaging_url=AWAY, security="insecure", pipelines=lines)  # type: ignore[arg-type]
+    with pytest.raises(errors.Stop) as wrong:
+        check(found)
+    first, second = str(wrong.value).splitlines()
+    assert first.startswith(f"{errors.BAD_OPTION}: pipeline one: transforms: {tmp_path}/none.py:f: there is no file")
+    assert second.startswith(f"{errors.SCHEMA_BROKEN}: pipeline three: {tmp_path}/none.json: ")
 
 
 def test_a_job_without_mistakes_goes_on(tmp_path):

@@ -8,6 +8,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from fairlead_ingest import errors
 from fairlead_ingest.io.pipeline import query
 from fairlead_ingest.io.pipeline.query import RoundRobin
+from fairlead_ingest.io.spark import connect
 from fairlead_ingest.settings import Pipeline
 
 
@@ -31,29 +32,66 @@ def test_a_function_is_found_in_a_module_or_a_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
+    ("name", "content", "said"),
     [
-        ("no_such_module:f", ""),
-        ("fairlead_ingest.rows.transforms:none", ""),
-        ("fairlead_ingest.rows.transforms:PASSENGERS", ""),
-        ("own.py:f", "def broken(:"),
-        ("none.py:f", ""),
+        ("no_such_module:f", "", "No module named"),
+        ("fairlead_ingest.rows.transforms:line", "", "transforms has no function line; it has lineage, …$"),
+        ("fairlead_ingest.rows.transforms:PASSENGERS", "", "is not a function"),
+        ("own.py:f", "def broken(:", "invalid syntax"),
+        ("own.py:f", "x = 1\nraise AttributeError('mine')", r"raised AttributeError: mine \(own.py line 2\)"),
+        ("own.py:f", "from json import loads", "own.py has no function f; it defines no function$"),
+        ("own.py:f", "def number(): ...\ndef text(): ...", "own.py has no function f; it has number, text$"),
+        ("none.py:f", "", "none.py:f: there is no file .*none.py$"),
+        ("f", "", "f must be module:function or path.py:function"),
     ],
 )
-def test_what_is_not_there_is_named(tmp_path, name, content):
+def test_what_is_not_there_is_named(tmp_path, name, content, said):
     if content:
         (tmp_path / "own.py").write_text(content)
     full = str(tmp_path / name) if ".py:" in name else name
-    with pytest.raises(errors.Stop, match=f"{errors.BAD_OPTION}: transforms: "):
+    with pytest.raises(errors.Stop, match=f"^{errors.BAD_OPTION}: transforms: .*{said}"):
         query.load(full)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "said"),
+    [
+        ("raise ValueError('my transform broke')", errors.Stop, r"ValueError: my transform broke \(own.py line 2\)$"),
+        ("return json.loads('')", errors.Stop, r"JSONDecodeError: .* \(own.py line 2\)$"),
+        (
+            "raise ConnectionRefusedError('my own service')",
+            errors.Fault,
+            r"ConnectionRefusedError: my own service \(own.py line 2\)$",
+        ),
+        ("return 'x'", errors.Stop, "returned str, not a DataFrame$"),
+        ("return None", errors.Stop, "returned None, not a DataFrame$"),
+    ],
+)
+def test_a_transform_that_fails_stops_its_own_pipeline(tmp_path, body, kind, said):
+    own = tmp_path / "own.py"
+    own.write_text(f"def boom(rows):\n    {body}\nimport json\n")
+    with pytest.raises(kind, match=f"transforms: {own}:boom (raised )?{said}"):
+        query.apply(f"{own}:boom", None)  # type: ignore[arg-type]
+
+
+def test_spark_that_is_gone_is_not_the_transforms_fault(tmp_path):
+    own = tmp_path / "own.py"
+    own.write_text("from fairlead_ingest.io.spark.connect import SparkAway\ndef f(rows): raise SparkAway('gone')\n")
+    with pytest.raises(connect.SparkAway):
+        query.apply(f"{own}:f", None)  # type: ignore[arg-type]
 
 
 def test_a_transform_may_not_lose_a_rows_identity(spark, tmp_path):
     own = tmp_path / "own.py"
-    own.write_text("def forgetful(rows):\n    return rows.drop('_id')\n\ndef nothing(rows):\n    return None\n")
+    own.write_text(
+        "def forgetful(rows):\n    return rows.drop('_id')\n\ndef wrong(rows):\n    return rows.select('no')\n"
+    )
     rows = spark.range(1).selectExpr("'t' AS _topic", "'0a' AS _id")
-    for function, lost in (("forgetful", "_id"), ("nothing", "_topic, _id")):
-        with pytest.raises(errors.Stop, match=f"removed the required columns: {lost}"):
+    for function, said in (
+        ("forgetful", "removed the required columns: _id$"),
+        ("wrong", r"raised Analysis.*line 5\)$"),
+    ):
+        with pytest.raises(errors.Stop, match=said):
             query.apply(f"{own}:{function}", rows)
 
 

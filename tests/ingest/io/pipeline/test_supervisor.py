@@ -101,6 +101,17 @@ def test_what_may_heal_is_waited_for_however_long_it_takes():
         stopping.step(0.0, may_start=True)
 
 
+def test_an_error_of_any_type_is_this_pipelines_own():
+    """It is retried like any failure of unknown cause, and stops in the end; only a lost Spark concerns the others."""
+    job = FailingJob(KeyError("defect"))
+    job.batch = -1
+    supervisor = Supervisor(cast(Job, job))
+    with pytest.raises(errors.Stop, match=rf"{errors.QUERY_FAILED}: KeyError: 'defect' \(test_supervisor.py line "):
+        steps(supervisor, 100)
+    with pytest.raises(ConnectionRefusedError):
+        Supervisor(cast(Job, FailingJob(ConnectionRefusedError("the JVM is gone")))).step(0.0, may_start=True)
+
+
 class JobWithBadMessage(SlowJob):
     """A query that fails on one batch until a message of it is set aside."""
 

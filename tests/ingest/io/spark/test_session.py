@@ -21,6 +21,10 @@ def test_java_is_found_on_the_path_or_by_its_home(tmp_path):
     (tmp_path / "bin" / "java").symlink_to(java)
     session.require_java({"JAVA_HOME": str(tmp_path)})
     with pytest.raises(LocalError, match="install a JRE"):
+        session.require_java({"PATH": str(tmp_path)})
+    with pytest.raises(
+        LocalError, match=f"^JAVA_HOME={tmp_path}/none has no bin/java, and Spark needs Java 17 or newer: correct it"
+    ):
         session.require_java({"JAVA_HOME": str(tmp_path / "none"), "PATH": os.environ["PATH"]})
 
 

@@ -14,7 +14,7 @@ from tests.support.tables.object_store import ObjectStore
 
 from fairlead_ingest import errors
 from fairlead_ingest.io.table import object_store, store_errors
-from fairlead_ingest.table.store_path import parse
+from fairlead_ingest.table.store_path import Storage, parse
 
 
 @pytest.mark.parametrize(
@@ -58,6 +58,29 @@ def test_what_a_store_answers_is_waited_for_where_waiting_helps(error, kind, sen
     explained = store_errors.explain(parse("s3://tables/x"), error)
     assert isinstance(explained, kind)
     assert re.search(sentence, str(explained))
+
+
+@pytest.mark.parametrize(
+    ("environ", "storage", "where"),
+    [
+        ({}, Storage(), "s3://tables/x at AWS: "),
+        ({"AWS_ENDPOINT_URL": "https://s:9000"}, Storage(), r"at https://s:9000 \(from AWS_ENDPOINT_URL\): "),
+        ({"AWS_ENDPOINT": "https://s"}, Storage(), r"at https://s \(from AWS_ENDPOINT\): "),
+        (
+            {"AWS_ENDPOINT_URL": "https://other"},
+            Storage(endpoint_url="https://s"),
+            r"at https://s \(from \[storage\] endpoint_url\): ",
+        ),
+    ],
+)
+def test_which_store_answered_is_said_and_where_its_address_is_from(monkeypatch, environ, storage, where):
+    for name in store_errors.ENDPOINTS:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    error = OSError("<Code>InvalidAccessKeyId</Code><Message>Check your key.</Message>")
+    explained = store_errors.explain(parse("s3://tables/x", storage), error)
+    assert re.search(where + "InvalidAccessKeyId: Check your key; check the access key", str(explained))
 
 
 ASKING = """

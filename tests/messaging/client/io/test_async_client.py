@@ -15,6 +15,7 @@ from tests.support.topics.messaging import Topics, until
 from fairlead_messaging.client.io import async_client as client_module
 from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_messaging.client.io.connections import Tls
+from fairlead_wire.errors import LocalError
 from fairlead_wire.io import tls
 
 
@@ -33,6 +34,16 @@ async def test_it_may_be_closed_and_used_again(topics: Topics) -> None:
     await client.close()
     assert await client.topics("default") == ["t"]
     await client.close()
+
+
+async def test_a_client_whose_block_has_ended_says_so(topics: Topics) -> None:
+    """It would open connections that nobody closes."""
+    async with AsyncClient(topics.url) as client:
+        pass
+    with pytest.raises(LocalError, match="has ended: call it inside, or make a new client"):
+        await client.topics("default")
+    async with client:
+        assert await client.topics("default") == ["t"]
 
 
 async def test_replaced_certificates_are_used_for_new_connections(

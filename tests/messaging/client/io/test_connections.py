@@ -22,7 +22,14 @@ from fairlead_messaging.client import errors
 from fairlead_messaging.client.errors import NotAllowed
 from fairlead_messaging.client.io import connections
 from fairlead_messaging.client.io.async_client import AsyncClient
-from fairlead_messaging.client.io.connections import CHECK_SECONDS, Connections, Tls, TokenFile, check_url
+from fairlead_messaging.client.io.connections import (
+    CHECK_SECONDS,
+    Connections,
+    Tls,
+    TokenFile,
+    check_options,
+    check_url,
+)
 from fairlead_messaging.client.io.sync_client import Client
 from fairlead_messaging.client.request import Response
 from fairlead_wire.errors import LocalError, RemoteError
@@ -142,8 +149,17 @@ def test_only_so_many_are_kept_idle(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("url", ["", "localhost:1", "ftp://h", "http://", "http://h:port", "http://h:0", "http://[::1"])
 def test_a_bad_address_is_refused(url: str) -> None:
-    with pytest.raises(LocalError):
+    with pytest.raises(LocalError, match=r"^url must look like http://host:port, not "):
         check_url(url, has_tls=True)
+
+
+def test_what_a_python_program_has_to_give_is_named() -> None:
+    with pytest.raises(LocalError, match=r"^an https url needs tls=Tls\("):
+        check_url("https://h:1", has_tls=False)
+    with pytest.raises(TypeError, match=r"^tls must be Tls\(ca=…, cert=…, key=…\), is str$"):
+        check_options("ca.pem", None)
+    with pytest.raises(TypeError, match=r"^retries must be a policy such as PATIENT, is int$"):
+        check_options(None, 3)
 
 
 @pytest.mark.parametrize("url", ["http://user:hunter2@h", "http://hunter2@h:1", "ftp://user:hunter2@h"])

@@ -139,9 +139,9 @@ def ensure(table: Place, schema: pa.Schema) -> None:
                 storage_options=options(table),
             )
         return
-    missing = table_format.missing_columns(table, existing.schema(), schema)
     if list(existing.metadata().partition_columns) != list(PARTITION_COLUMNS):
-        raise errors.Stop(errors.TABLE_UNFIT, f"{table}: not partitioned by {', '.join(PARTITION_COLUMNS)}")
+        raise errors.not_ours(table, "Delta")
+    missing = table_format.missing_columns(table, existing.schema(), schema)
     if missing:
         with explained(table):
             existing.alter.add_columns(missing)

@@ -68,7 +68,7 @@ class OpenTables:
         found = self.find(table)
         if found is None:
             lacks = f"the catalog {self._settings().uri} does not exist" if self._is_catalog_missing() else ""
-            raise errors.Stop(errors.TABLE_UNFIT, f"{table}: there is no table here" + (f": {lacks}" if lacks else ""))
+            raise errors.no_table(table, lacks)
         return found
 
     def when_decided(self, table: Place) -> Table:

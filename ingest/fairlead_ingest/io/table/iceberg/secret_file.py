@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from fairlead_ingest import errors
+from fairlead_wire.errors import cause_of
 
 SECRET_CHARS_MAX: Final = 16 * 1024
 
@@ -18,7 +19,7 @@ def read_secret(key: str, file: str | None) -> str | None:
         with Path(file).open() as opened:
             text = opened.read(SECRET_CHARS_MAX).strip()
     except OSError as error:
-        raise errors.Stop(errors.BAD_OPTION, f"[catalog] {key} {file}: {error}") from None
+        raise errors.Stop(errors.BAD_OPTION, f"[catalog] {key} {file}: {cause_of(error)}") from None
     except UnicodeDecodeError:
         text = ""
     if not text or not text.isprintable():
