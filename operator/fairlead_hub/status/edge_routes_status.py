@@ -23,7 +23,9 @@ ERRORS_MAX = 3
 LISTED_MAX = 5
 """Mistakes, and nodes, named in one sentence."""
 ONLY_THE_FORM = "; whether its routes are in force: condition Accepted"
-ALL_REPORTED = "every node that it selects has reported on this version; nodes that refuse some of it: condition Accepted"
+ALL_REPORTED = (
+    "every node that it selects has reported on this version; nodes that refuse some of it: condition Accepted"
+)
 INPUTS = frozenset(("nodes", "edgenodes"))
 """What has to be listed before counts are written."""
 
