@@ -52,7 +52,7 @@ def _syntax(said: str) -> str:
 
 
 class _BodyReader(StructReader):
-    """Models of bodies have parts that are kept as bytes (``Raw``), which may be anything, and parts that may be absent."""
+    """Bodies have parts that are kept as bytes (``Raw``), which may be anything, and parts that may be absent."""
 
     def fields(self, model: Any) -> list[Field]:
         return [field._replace(type=_readable(field.type)) for field in super().fields(model)]
