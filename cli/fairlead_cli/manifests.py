@@ -8,6 +8,7 @@ The route language is imported when a manifest is checked; reading documents nee
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -32,6 +33,10 @@ _JSON_CHAR = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|.", re.DOTALL
 )
 KIND = "EdgeRoutes"
+GROUP = "fairlead.dev"
+KIND_NEAR = 0.85
+"""How similar a kind must be to EdgeRoutes to be taken for it (difflib's ratio); EdgeNode is not."""
+KIND_CHARS_MAX = 64
 
 
 class ManifestFinding(msgspec.Struct, frozen=True, kw_only=True, rename={"end_column": "endColumn"}):
@@ -78,12 +83,28 @@ def read(text: str) -> list[PlacedManifest]:
 
     Raises `source_locations.NotReadable`.
     """
-    found: list[PlacedManifest] = []
+    return [each for each in _all_objects(text) if each.value.get("kind", KIND) == KIND]
+
+
+def misspelled(text: str) -> list[ManifestFinding]:
+    """The objects in the text whose kind is nearly EdgeRoutes, which ``read`` passes over."""
+    found = []
+    for each in _all_objects(text):
+        kind, version = each.value.get("kind"), each.value.get("apiVersion", GROUP)
+        if not isinstance(kind, str) or kind == KIND or not str(version).startswith(GROUP):
+            continue
+        if difflib.get_close_matches(kind.lower()[:KIND_CHARS_MAX], [KIND.lower()], cutoff=KIND_NEAR):
+            line, column = each.document.place((*each.path, "kind"))
+            said = f"kind {kind}; did you mean {KIND}?"
+            found.append(ManifestFinding(line=line, column=column, end_column=column + len(kind), message=said))
+    return found
+
+
+def _all_objects(text: str) -> Iterator[PlacedManifest]:
     for document in read_documents(text):
         for path, value in _objects(document.value):
-            if isinstance(value, dict) and value.get("kind", KIND) == KIND:
-                found.append(PlacedManifest(document, path, value))
-    return found
+            if isinstance(value, dict):
+                yield PlacedManifest(document, path, value)
 
 
 def _objects(value: Any) -> Iterator[tuple[KeyPath, Any]]:
@@ -108,7 +129,8 @@ def check_text(text: str) -> tuple[list[str], list[ManifestFinding]]:
     except NotReadable as reason:
         column = reason.column
         return names, [ManifestFinding(line=reason.line, column=column, end_column=column + 1, message=str(reason))]
-    if not all_placed:
+    findings += misspelled(text)
+    if not all_placed and not findings:
         return names, [ManifestFinding(line=1, column=1, end_column=2, message="holds no route manifest")]
     for placed in all_placed:
         good, found = check(placed)

@@ -152,7 +152,11 @@ def status(agent: AgentStatus) -> dict[str, Any]:
                 "inDoubt": queue.in_doubt,
                 "stalled": msgspec.to_builtins(_stall_of(agent, queue)),
                 "deferredTopics": [msgspec.to_builtins(stall) for stall in stalls_of(agent, queue) if stall.topic],
-                "held": plan_status.held(agent.queues_held.get((queue.endpoint, queue.priority)), agent.now),
+                "held": plan_status.held(
+                    agent.queues_held.get((queue.endpoint, queue.priority)),
+                    agent.now,
+                    agent.line.opens.get(base(queue.priority)),
+                ),
                 **_given_out(agent.given_out.get((queue.endpoint, queue.priority))),
             }
             for queue in agent.outbox.queues

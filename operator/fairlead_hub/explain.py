@@ -28,6 +28,8 @@ NOTES_MAX = 5
 """Reasons given in one sentence."""
 SIMILAR_OF_MAX = 10_000
 """Names searched for one that may have been meant."""
+KIND_NEAR = 0.7
+"""How similar the name of a kind must be to be suggested (difflib's ratio)."""
 Code = Literal[
     "no_node",
     "no_object",
@@ -122,6 +124,8 @@ class ExplainFacts(msgspec.Struct, frozen=True, kw_only=True):
     paused: str
     routes: RoutesSaid | None
     """None if it is not an EdgeRoutes object."""
+    named_kinds: Sequence[str] = ()
+    """Kinds that are delivered, to suggest one if the requested one is not."""
     behind: str | None = None
     """For a node that is away and Behind by its ObjectSync: the version it holds (empty: nothing)."""
 
@@ -210,8 +214,17 @@ def _nowhere(facts: ExplainFacts, key: str) -> Step:
 
 def _not_watched(facts: ExplainFacts, kind: str) -> Step:
     """It is unknown whether the object exists: nothing of its kind is listed."""
-    notes = [f"no SyncRule names the kind {kind}, so it is not watched", *facts.rules[:NOTES_MAX]]
+    notes = [not_named(kind, facts.named_kinds, ", so it is not watched"), *facts.rules[:NOTES_MAX]]
     return Step("not_watched", facts.not_synced or "; ".join(notes))
+
+
+def not_named(kind: str, named: Iterable[str], consequence: str = "") -> str:
+    """For people: no SyncRule names this kind (or name of a kind); suggest what they may have meant of those named."""
+    by_name = {each.lower(): each for each in named}
+    asked = kind.lower()
+    meant = [] if asked in by_name else difflib.get_close_matches(asked, sorted(by_name), n=1, cutoff=KIND_NEAR)
+    text = f"no SyncRule names the kind {kind}{consequence}"
+    return f"{text}; did you mean {by_name[meant[0]]}?" if meant else text
 
 
 def nowhere(kind: str, namespace: str, name: str, others: Iterable[tuple[str, str]]) -> str:

@@ -420,6 +420,7 @@ class HubView:
             not_synced=desired_state.not_synced(node),
             unlistable=self._unlistable(type, kind if key is not None else None, is_known=key is not None),
             is_named=kind is None or kind.group_kind == EDGE_ROUTES or kind.group_kind in rules.kinds(),
+            named_kinds=[each.kind for each in desired_state.kinds.values()],
             namesakes=self._namesakes(kind) if live is None and kind is not None else (),
             rules=self._rule_notes(kind),
             routes_broken=rules.broken.get(f"edgeroutes/{name}"),

@@ -43,6 +43,11 @@ class WallClock:
         return datetime.datetime.fromtimestamp(second, datetime.UTC).isoformat().replace("+00:00", "Z")
 
     @staticmethod
+    def shown(second: int) -> str:
+        """Seconds since 1970 as the device's commands print times: 2026-11-23 00:51 UTC."""
+        return f"{WallClock.utc(second):%Y-%m-%d %H:%M UTC}"
+
+    @staticmethod
     def utc(second: int) -> datetime.datetime:
         """Seconds since 1970 as a datetime."""
         return datetime.datetime.fromtimestamp(second, datetime.UTC)

@@ -186,6 +186,15 @@ BAD: list[tuple[str, str, list[str]]] = [
         ],
     ),
     ("edge", "node = \n", ["not TOML: Invalid value (at line 1, column 8)"]),
+    ("edge", 'node = "a"\n\nnode = "b" # again\n', ["node is set twice (line 3)"]),
+    ("edge", 'node = "a"\nnode = "b"', ["node is set twice (line 2)"]),
+    ("edge", "[link]\n[pump]\n[link]\n", ["[link] is given twice (line 3): put its keys into one table"]),
+    ("edge", "[[windows]]\n[windows]\n", ["[windows] is given twice (line 2): put its keys into one table"]),
+    (
+        "edge",
+        f'node = "edge-1"\nhub_url = "ws://127.0.0.1:1"\ndata_dir = "/d"\n{INSECURE}[windows]\npriorities = [8]\n',
+        ["windows: there may be several: write [[windows]], with two brackets"],
+    ),
     (
         "messaging",
         'http_listn = "x"\nstore = "paper"\n',

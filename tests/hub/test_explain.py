@@ -275,6 +275,11 @@ def facts(**more):
         ({"is_node": False}, "no_node", "if the Node exists: kubectl label node edge-1 node-role.kubernetes.io/edge="),
         ({"key": None, "unlistable": "Widget cannot be listed: 403"}, "not_listed", "Widget cannot be listed: 403"),
         ({"live": None, "is_named": False}, "not_watched", "no SyncRule names the kind ConfigMap"),
+        (
+            {"key": None, "type": "ConfgMap", "named_kinds": ("Secret", "ConfigMap")},
+            "not_watched",
+            "no SyncRule names the kind ConfgMap, so it is not watched; did you mean ConfigMap?",
+        ),
         ({"live": None, "namesakes": (("shop", "b"),)}, "no_object", "there is no ConfigMap a in namespace shop"),
         ({"is_desired": False, "rules": ("r cannot be read",)}, "not_selected", "; r cannot be read; the node is away"),
         ({"identity_held": True}, "identity_held", "its certificate is from before"),

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 from docs.site import build, figures, picture
-from tests.support.pages import KINDS
+from tests.support.pages import KINDS, blocks, pages
+
+_COMMAND = re.compile(r"^\S(?:'[^']*'|\\\n|[^\n])*", re.MULTILINE)
+"""A command that begins a line, with its continuation lines."""
 
 
 @pytest.mark.slow
@@ -43,6 +46,15 @@ def test_no_page_installs_what_another_project_calls_fairlead() -> None:
     assert not by_name.search("pip install ./fairlead-0.1.whl")
     pages = [page for page in build.pages() if page.name != "CHANGELOG.md"]
     assert not [page.name for page in pages if by_name.search(page.read_text())]
+
+
+def test_an_answer_of_curl_does_not_run_into_what_the_next_command_prints() -> None:
+    """The answers end without a line break, so curl adds one with -w, unless nothing is printed or follows."""
+    live = [block for page in pages() for block in blocks(page, page.read_text()) if block.kind == "live"]
+    followed = [(block, command) for block in live for command in _COMMAND.findall(block.text)[:-1]]
+    quiet = re.compile(r"(?!curl)|.*(-w '\\n'|-o /dev/null| \| )", re.DOTALL)
+    glued = [f"{block}: {command[:60]}" for block, command in followed if not quiet.match(command)]
+    assert not glued
 
 
 def test_the_index_of_decisions_is_what_make_docs_writes() -> None:

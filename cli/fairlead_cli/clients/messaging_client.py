@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import click
 
@@ -26,6 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_URL = "http://127.0.0.1:11015"
 HOW_TO_NAME = "--url URL or --config FILE (a program's settings)"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")
+_MISSING = re.compile(rf"topic (?P<namespace>{_NAME.pattern})/(?P<name>{_NAME.pattern}) does not exist")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +200,7 @@ def service(context: click.Context, *, patient: bool = False) -> Iterator[Client
 
     `patient`: wait up to a minute for a service that is restarting.
     """
+    from fairlead_messaging.client.errors import TopicMissing
     from fairlead_messaging.client.io.sync_client import Client
     from fairlead_messaging.client.retry import PATIENT
     from fairlead_wire.errors import FairleadError, LocalError, Temporary
@@ -210,10 +212,33 @@ def service(context: click.Context, *, patient: bool = False) -> Iterator[Client
         raise click.UsageError(str(error)) from None
     try:
         with client:
-            yield client
+            try:
+                yield client
+            except TopicMissing as error:
+                _fail(f"{_reason(error)}{_meant_topic(client, _reason(error))}")
     except FairleadError as error:
-        program = program_of(context)
-        click.echo(printable.lines(f"{program}: {getattr(error, 'reason', '') or error}"), err=True)
-        if not asked.named and isinstance(error, Temporary):
-            click.echo(f"{program}: {DEFAULT_URL} is the default; name the service with {HOW_TO_NAME}", err=True)
-        sys.exit(1)
+        is_default = not asked.named and isinstance(error, Temporary)
+        more = f"; {DEFAULT_URL} is the default: name the service with {HOW_TO_NAME}" if is_default else ""
+        _fail(f"{_reason(error)}{more}")
+
+
+def _fail(text: str) -> NoReturn:
+    """End like any other command that fails."""
+    click.echo(printable.lines(f"Error: {text}"), err=True)
+    sys.exit(1)
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "reason", "") or error)
+
+
+def _meant_topic(client: Client, reason: str) -> str:
+    """The existing topic with a name like that of the missing one, in its namespace."""
+    from fairlead_wire.errors import FairleadError
+
+    if (missing := _MISSING.search(reason)) is None:
+        return ""
+    with suppress(FairleadError):  # not everyone may list topics
+        meant = mistakes.nearest(missing["name"], client.topics(missing["namespace"]))
+        return f"; did you mean {missing['namespace']}/{meant}?" if meant else ""
+    return ""

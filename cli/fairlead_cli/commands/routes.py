@@ -141,7 +141,7 @@ def check(manifest: str, output: str) -> None:
     else:
         for finding in findings:
             click.echo(finding.shown(manifest, text))
-        click.echo(f"{manifest}: {len(names)} good, {mistakes} mistake{'' if mistakes == 1 else 's'}", err=True)
+        click.echo(f"{manifest}: {len(names)} valid, {mistakes} error{'' if mistakes == 1 else 's'}", err=True)
     sys.exit(1 if mistakes else 0)
 
 
@@ -325,5 +325,7 @@ def _placed(path: str, text: str) -> list[PlacedManifest]:
     except NotReadable as reason:
         raise click.UsageError(f"{path}:{reason.line}:{reason.column}: {reason}") from None
     if not found:
+        for each in manifests.misspelled(text):
+            raise click.UsageError(f"{path}:{each.line}:{each.column}: {each.message}")
         raise click.UsageError(f"{path}: holds no route manifest")
     return found

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fairlead_wire import durations
+from fairlead_wire.validation.route_manifest import priority_shown
 
 Clock = Callable[[], datetime.datetime]
 
@@ -59,7 +60,6 @@ def of(number: int, noun: str, plural: str = "") -> str:
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 
 
-DEFAULT_PRIORITY_SHOWN = "default"
 NOT_MEASURED = "-"
 
 
@@ -75,13 +75,6 @@ def cell(found: Sequence[dict[str, Any]]) -> str:
     """Of all priorities: median and 95th percentile, in one word: "0:0.4s/1.2s,default:12s/3min20s"."""
     cells = (f"{priority_shown(each['priority'])}:{'/'.join(_spans(each))}" for each in found)
     return ",".join(cells).replace(" ", "") or NOT_MEASURED
-
-
-def priority_shown(priority: int) -> int | str:
-    """The priority of routes that name none is a number above all that can be named."""
-    from fairlead_wire.validation.route_manifest import DEFAULT_PRIORITY
-
-    return DEFAULT_PRIORITY_SHOWN if priority == DEFAULT_PRIORITY else priority
 
 
 def _spans(measured: dict[str, Any]) -> tuple[str, str]:

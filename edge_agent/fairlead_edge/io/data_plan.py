@@ -106,6 +106,9 @@ IDLE_TICK_SECONDS: Final = 60.0
 """How often without a budget, when the count is only for information."""
 FLUSH_SECONDS: Final = 60.0
 
+IDLE_SESSION_BYTES: Final = 2_500_000
+"""About what the session itself carries in a day, with TLS."""
+
 _log = logs.get("edge.plan")
 
 
@@ -211,6 +214,13 @@ class DataPlan:
 
 def open_plan(settings: EdgeSettings, folder: Path, *, clock: Callable[[], float]) -> DataPlan:
     """The data plan of the settings.  The day's count is kept in ``folder``; ``clock`` is the store's."""
+    if 0 < settings.link.bytes_per_day < IDLE_SESSION_BYTES:
+        _log.warning(
+            "day_budget_small",
+            bytes_per_day=settings.link.bytes_per_day,
+            reason=f"an idle session alone uses about {IDLE_SESSION_BYTES} bytes a day, so nearly no message is sent",
+            remedy="raise [link] bytes_per_day, or leave it out for no limit",
+        )
     return DataPlan(
         folder,
         clock=clock,

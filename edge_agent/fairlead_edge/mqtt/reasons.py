@@ -6,6 +6,7 @@ from enum import IntEnum
 from typing import Final
 
 from fairlead_wire.errors import FairleadError
+from fairlead_wire.validation.addresses import NOT_TLS
 
 
 class Code(IntEnum):
@@ -84,3 +85,28 @@ def connack_3(code: Code) -> int:
 def of_message(code: str) -> Code:
     """The MQTT code for a message that is refused with this code (``publishing.RefusalReason``)."""
     return _OF_MESSAGES.get(code, Code.IMPLEMENTATION_SPECIFIC_ERROR)
+
+
+# ---- connections that fail before their CONNECT ----
+
+_TLS_HANDSHAKE: Final = b"\x16\x03"
+_VERSIONS: Final = frozenset({"UNSUPPORTED_PROTOCOL", "NO_SHARED_CIPHER", "WRONG_SSL_VERSION", "VERSION_TOO_LOW"})
+
+
+def not_connect(first: bytes) -> MqttRefused:
+    """The fault of a client that begins with something else; ``first``: its first bytes."""
+    if first.startswith(_TLS_HANDSHAKE):
+        reason = "the client speaks TLS, but this port does not: connect without it, or set mqtt.tls_cert and tls_key"
+        return MqttRefused(Code.PROTOCOL_ERROR, reason)
+    return MqttRefused(Code.PROTOCOL_ERROR, "the first packet must be CONNECT")
+
+
+def handshake_failed(cause: str) -> str:
+    """Why a client has no TLS connection, and the remedy.  ``cause``: OpenSSL's reason, or "" """
+    if cause == "HTTP_REQUEST":
+        return "an HTTP request came to the MQTT port: use the address in http_listen"
+    if cause in NOT_TLS:
+        return "the client does not speak TLS, which this port requires: connect with TLS (mosquitto_pub --cafile)"
+    if cause in _VERSIONS:
+        return f"the TLS versions or ciphers of the client are too old ({cause}): this port takes TLS 1.2 and 1.3"
+    return f"the TLS handshake failed: {cause or 'the client sent nothing'}"

@@ -154,7 +154,7 @@ class MqttSession:
             return
         try:
             if not self._level and not self._frames.waiting_bytes and data[:1] != FIRST_BYTE:
-                raise MqttRefused(Code.PROTOCOL_ERROR, "the first packet must be CONNECT")
+                raise reasons.not_connect(data)
             for frame in self._frames.feed(data):
                 self._heard_at = now
                 self._take_packet(packets.read(frame, self._level))

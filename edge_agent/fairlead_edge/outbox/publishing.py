@@ -24,7 +24,7 @@ from fairlead_edge.outbox.router import Hold, RouteTarget
 from fairlead_edge.routes.message import ENCODINGS, JSON_CONTENT_TYPE, RoutedMessage
 from fairlead_wire.errors import Permanent
 from fairlead_wire.link.codec import NESTING_MAX, nesting, without_lone_surrogates
-from fairlead_wire.validation import mqtt_text
+from fairlead_wire.validation import json_body, mqtt_text
 
 REQUEST_BYTES_MAX: Final = 8 * 1024 * 1024
 REQUEST_MESSAGES_MAX: Final = 10_000
@@ -173,7 +173,8 @@ def parse(content: bytes, *, default_source: str = "") -> list[Submission | Refu
             f"the request is not UTF-8: {error.reason} at byte {error.start}", code="bad_request"
         ) from None
     except msgspec.DecodeError as error:
-        raise RequestRefused(f"the request cannot be read: {error}", code="bad_request") from None
+        reason = json_body.reason_of(content, _Request, error)
+        raise RequestRefused(f"the request cannot be read: {reason}", code="bad_request") from None
     except RecursionError:
         raise RequestRefused(f"a message is nested deeper than {NESTING_MAX} levels", code="bad_request") from None
     if not raws:
@@ -381,7 +382,7 @@ def _read(raw: bytes, default_source: str) -> Submission | RefusalReason:
         if without_lone_surrogates(bytes(raw)) != bytes(raw):
             reason = "a string has half of a surrogate pair (\\ud800 to \\udfff): send both halves or neither"
             return RefusalReason("bad_message", reason)
-        return RefusalReason("bad_message", str(error))
+        return RefusalReason("bad_message", json_body.reason_of(bytes(raw), Submission, error))
     if default_source and not submission.source:
         submission = msgspec.structs.replace(submission, source=default_source)
     if (wrong := source_wrong(submission.source)) is not None:

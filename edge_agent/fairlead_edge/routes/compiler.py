@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fairlead_edge.routes import functions, operators, parser, values
+from fairlead_edge.routes import functions, operators, parser, tokens, values
 from fairlead_edge.routes.endpoints import TELEMETRY, Sink, SourcePattern
 from fairlead_edge.routes.errors import CompileError, Invalid, error_at
 from fairlead_edge.routes.message import RoutedMessage
@@ -22,6 +22,9 @@ from fairlead_wire.validation import route_manifest
 
 TEXT_CHARS_MAX = route_manifest.TEXT_CHARS_MAX
 """Longest route or condition; compile time is linear in its length."""
+_NEAR_BODY = 0.75
+"""How similar a name must be to `body` to be taken for it (difflib's ratio)."""
+_HEAD_CHARS_MAX = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,17 @@ def has(compiled: Compiled) -> str:
             return compiled.type.value
 
 
+def _side(compiled: Compiled, which: str) -> str:
+    """One side of an operator as a clause; ``which``: left or right."""
+    if not compiled.failed:
+        match compiled.node:
+            case Property(token=token) | SystemProperty(token=token):
+                return f"{token.text} is always text"
+            case Literal(token=token) if compiled.type in (Type.STRING, Type.NUMBER):
+                return f"{token.text} is {compiled.type.value}"
+    return f"the {which} side is {has(compiled)}"
+
+
 def spelled(token: Token) -> str:
     """Keywords in capitals, symbols unchanged."""
     return token.text.upper() if token.kind in values.LOGIC or token.kind == "NOT" else token.text
@@ -112,15 +126,15 @@ def spelled(token: Token) -> str:
 def operand_message(token: Token, left: Compiled, right: Compiled) -> str:
     """Why the two sides cannot be combined."""
     operator_text = spelled(token)
-    given = f"has {has(left)} and {has(right)}"
+    given = f"but {_side(left, 'left')} and {_side(right, 'right')}"
     if token.kind in values.ARITHMETIC:
         return f"{operator_text} needs numbers, {given}{as_number_hint([left, right])}"
     if token.kind == "||":
-        bools = Type.BOOL in (left.type, right.type)
-        return f"|| joins texts, {given}{'; did you mean OR?' if bools else ''}"
+        unlike = {Type.BOOL, Type.NUMBER} & {left.type, right.type}
+        return f"|| joins texts, {given}{'; did you mean OR?' if unlike else ''}"
     if token.kind in values.LOGIC:
         return f"{operator_text} needs true or false on both sides, {given}"
-    return f"{operator_text} compares values of one type, {given}{_comparison_hint(left, right)}"
+    return f"{operator_text} compares two values of the same type, {given}{_comparison_hint(left, right)}"
 
 
 def as_number_hint(suspects: list[Compiled]) -> str:
@@ -137,15 +151,25 @@ def as_number_hint(suspects: list[Compiled]) -> str:
 
 def _number_of_property(name: str) -> str:
     """A hint for a property used as a number; a minus next to a name is part of the name, which is rarely intended."""
-    return (
-        f"; did you mean - {name[1:]} with a blank?" if name.startswith("-") else f"; did you mean as_number({name})?"
-    )
+    if name.startswith("-"):
+        return f"; did you mean - {name[1:]} with a blank?"
+    return _body_hint(name) or f"; did you mean as_number({name})?"
+
+
+def _body_hint(name: str) -> str:
+    """A hint for a property such as `$boddy.x` or `body.x`, which was probably meant as a value of the body."""
+    head, _, path = name.removeprefix("$").partition(".")
+    if path and len(head) <= _HEAD_CHARS_MAX and difflib.get_close_matches(head.lower(), ["body"], cutoff=_NEAR_BODY):
+        return f"; did you mean {tokens.BODY_PREFIX}{path}?"
+    return ""
 
 
 def _comparison_hint(left: Compiled, right: Compiled) -> str:
     for one, other in ((left, right), (right, left)):
         if isinstance(one.node, Property | SystemProperty):
             name = one.node.token.text
+            if body := _body_hint(name):
+                return body
             if other.type is Type.NUMBER:
                 return _number_of_property(name)
             if other.type is Type.BOOL and isinstance(other.node, Literal):
@@ -166,6 +190,8 @@ def unary_hint(node: Unary, operand: Compiled) -> str:
     if node.token.kind == "-":
         return as_number_hint([operand])
     if isinstance(operand.node, Property | SystemProperty):
+        if body := _body_hint(operand.node.token.text):
+            return body
         return "; NOT binds tighter than a comparison: did you mean NOT (...)?"
     return ""
 

@@ -139,7 +139,10 @@ def parse_route(text: str) -> ParsedRoute:
     parser.need("FROM", "a route begins with FROM")
     pattern = parser.source()
     condition = parser.coalesce() if parser.take("WHERE") else None
-    parser.need("INTO", "INTO and a sink are missing" if condition is None else "expected an operator, or INTO")
+    if condition is None:
+        parser.need("INTO", "INTO and a sink are missing")
+    else:
+        parser.need("INTO", parser.operator_hint() or "expected an operator, or INTO")
     target = parser.sink()
     parser.expect_end()
     return ParsedRoute(pattern, condition, target, errors)
@@ -205,14 +208,16 @@ class _Parser:
     def expect_end(self) -> None:
         if self.next.kind == tokens.END:
             return
-        hint = _CLOSERS.get(self.next.text.lower()) or "nothing may follow here"
+        hint = "WHERE comes before INTO" if self.next.kind == "WHERE" else self.operator_hint()
+        self.fail(hint or "nothing may follow here")
+
+    def operator_hint(self) -> str:
+        """Which operator was probably meant by the next token, which cannot continue a condition; "" if none."""
         if self.next.kind == "=" and self.index and self.tokens[self.index - 1].kind == "=":
-            hint = _CLOSERS["=="]
-        elif self.next.kind == "WHERE":
-            hint = "WHERE comes before INTO"
-        elif self.next.kind == tokens.NUMBER and self.next.text.startswith("-"):
-            hint = f"did you mean - {self.next.text[1:]} with a blank?"
-        self.fail(hint)
+            return _CLOSERS["=="]
+        if self.next.kind == tokens.NUMBER and self.next.text.startswith("-"):
+            return f"did you mean - {self.next.text[1:]} with a blank?"
+        return _CLOSERS.get(self.next.text.lower(), "")
 
     # ── conditions, loosest operator first ──
 
@@ -352,7 +357,7 @@ class _Parser:
         if self.next.kind in (tokens.END, "INTO"):
             return False
         if self.take(")") is None:
-            self.fail("expected an operator, a comma or ')'")
+            self.fail(self.operator_hint() or "expected an operator, a comma or ')'")
         return True
 
     # ── routes ──

@@ -18,6 +18,7 @@ from fairlead_messaging.api.requests import (
 from fairlead_messaging.server import validation
 from fairlead_messaging.server.commands import PublishedAt
 from fairlead_messaging.server.log.reader import MessagePage
+from fairlead_wire.validation import json_body
 
 Asked = TypeVar("Asked")
 _decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
@@ -32,7 +33,8 @@ def decode(raw: bytes, kind: type[Asked]) -> Asked:
     try:
         return decoder.decode(raw)  # type: ignore[no-any-return]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise Refused(f"body: {error}", code="bad_body") from None
+        reason = json_body.reason_of(raw, kind, error) if issubclass(kind, msgspec.Struct) else str(error)
+        raise Refused(f"body: {reason}", code="bad_body") from None
 
 
 def publish_body(raw: bytes, bytes_max: int) -> PublishRequest:

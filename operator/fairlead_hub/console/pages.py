@@ -21,6 +21,7 @@ from fairlead_hub.console.traces import KeptTraces, node_traces, traces_page
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire.http import browser
 from fairlead_wire.objects import resource
+from fairlead_wire.validation.route_manifest import priority_shown
 
 ROWS = 100
 """Nodes per page without script."""
@@ -261,7 +262,7 @@ def _node_queues(detail: Mapping[str, Any]) -> Html:
     rows = [
         (
             queue.endpoint,
-            queue.priority,
+            priority_shown(queue.priority),
             sections.number(queue.length),
             sections.size(queue.bytes),
             queue.stalled_by or "–",

@@ -14,6 +14,7 @@ from fairlead_hub.console.snapshot import ConsoleSnapshot, ParkedGroup, Priority
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import durations
 from fairlead_wire.objects import resource
+from fairlead_wire.validation.route_manifest import priority_shown
 
 HOME = "/console/"
 GROUPS_SHOWN = 8
@@ -313,7 +314,7 @@ def queues(snapshot: ConsoleSnapshot) -> Html:
 def _up_row(queue: PriorityQueues) -> tuple[object, ...]:
     stalled = join(tag("span", f"{number(queue.stalled)} nodes", class_="warn"), " ", queue.stalled_by)
     return (
-        queue.priority,
+        priority_shown(queue.priority),
         number(queue.length),
         size(queue.bytes),
         _age(queue.oldest_seconds),

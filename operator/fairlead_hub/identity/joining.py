@@ -94,8 +94,8 @@ def judge(
     if repeated is not None and now - repeated.time < REPEAT_SECONDS:
         return _again(token, repeated, known)
     if now >= token.expires:
-        ended, here = WallClock.utc(token.expires), WallClock.utc(int(now))
-        reason = f"the token expired on {ended:%Y-%m-%d %H:%M UTC}, and it is {here:%Y-%m-%d %H:%M} here"
+        ended, here = WallClock.shown(token.expires), WallClock.shown(int(now))
+        reason = f"the token expired on {ended}, and it is {here} here"
         raise IdentityRefused("token_expired", f"{reason}: create a new one with fairlead token create")
     if len(token.uses) >= token.uses_max:
         raise IdentityRefused("token_used", f"{_used(token)}: create a new one with fairlead token create")
@@ -103,11 +103,11 @@ def judge(
         reason = "the key belongs to another node: generate one on each device, and never copy a disk with a key on it"
         raise IdentityRefused("csr_key_reused", reason)
     if known.revoked_before > now:
-        reason = f"every certificate of {node} is revoked until {WallClock.text_of(known.revoked_before)}"
+        reason = f"every certificate of {node} is revoked until {WallClock.shown(known.revoked_before)}"
         raise IdentityRefused("revoked", f"{reason}: remove spec.revoked from its EdgeNode, or set its before")
     if token.pattern and known.revoked_before:
         # A stolen device may still have a token with a pattern on its disk.
-        when = WallClock.text_of(known.revoked_before)
+        when = WallClock.shown(known.revoked_before)
         reason = f"{node} was revoked at {when}, and a token for a pattern does not admit it"
         raise IdentityRefused(
             "name_taken", f"{reason}; create one for its name with fairlead token create --node {node}"
@@ -135,14 +135,14 @@ def _living(known: KnownIdentity, uses: Sequence[Use], now: float) -> str:
     """Why the name is taken; empty if it is free.  An identity ends by expiry, by revocation, and with its Node."""
     is_bound = known.bound_uid and known.bound_uid == known.node_uid
     if is_bound and known.expires > now and known.issued >= known.revoked_before:
-        return f"in use, valid until {WallClock.text_of(known.expires)}"
+        return f"in use, valid until {WallClock.shown(known.expires)}"
     for use in uses:
         # What was used since is counted above.  Certificates that were issued and never used are known only from the
         # record.
         is_seen = known.bound_uid and use.not_before <= known.issued
         is_of_this_node = not use.node_uid or use.node_uid == known.node_uid
         if not is_seen and is_of_this_node and use.not_after > now and use.not_before >= known.revoked_before:
-            return f"joined {WallClock.text_of(use.time)}"
+            return f"joined {WallClock.shown(use.time)}"
     return ""
 
 

@@ -21,7 +21,7 @@ import msgspec
 from fairlead_wire import message
 from fairlead_wire.errors import Malformed, Permanent
 from fairlead_wire.link import codec
-from fairlead_wire.validation import mqtt_text
+from fairlead_wire.validation import json_body, mqtt_text
 
 REQUEST_BYTES_MAX: Final = 1024 * 1024
 REQUEST_MESSAGES_MAX: Final = 100
@@ -57,6 +57,12 @@ class Submissions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Several messages at once; all or none are accepted."""
 
     messages: Annotated[list[msgspec.Raw], msgspec.Meta(min_length=1)]
+
+
+class _ReadSubmissions(Submissions, frozen=True, kw_only=True):
+    """The same with the messages read, to find what is wrong in one of them."""
+
+    messages: list[InputSubmission]  # type: ignore[assignment]
 
 
 class SendRequest(InputSubmission, frozen=True, kw_only=True):
@@ -126,7 +132,7 @@ def parse(content: bytes) -> list[InputSubmission]:
             f"the request is not UTF-8: {error.reason} at byte {error.start}", code="bad_request"
         ) from None
     except (msgspec.DecodeError, RecursionError) as error:
-        why = str(error)
+        why = json_body.reason_of(content, _ReadSubmissions if b'"messages"' in content else InputSubmission, error)
         if codec.without_lone_surrogates(content) != content:
             why = "a string contains half of a surrogate pair (\\ud800 to \\udfff): send both halves or none"
         raise InputRefused(f"the request cannot be read: {why}", code="bad_request") from None

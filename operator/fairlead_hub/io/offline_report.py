@@ -265,7 +265,7 @@ async def object_of(
                 placement.rules.break_routes(name, str(error))
         object_cache.put(live)
         return object_cache.get(live.key), None
-    return None, unlisted[0] if unlisted else ("not_watched", f"no SyncRule names the kind {asked}")
+    return None, unlisted[0] if unlisted else ("not_watched", explaining.not_named(asked, [kind for _, kind in kinds]))
 
 
 async def _served(

@@ -22,6 +22,10 @@ ERRORS_MAX = 3
 """Errors listed per node; its EdgeNode has more."""
 LISTED_MAX = 5
 """Mistakes, and nodes, named in one sentence."""
+ONLY_THE_FORM = "; whether its routes are in force: condition Accepted"
+ALL_REPORTED = (
+    "every node that it selects has reported on this version; nodes that refuse some of it: condition Accepted"
+)
 INPUTS = frozenset(("nodes", "edgenodes"))
 """What has to be listed before counts are written."""
 
@@ -70,6 +74,7 @@ def of_routes(
     errors = broken or _summary(refusing, "errors", refused)
     warnings = _summary(outcomes.first_warned(FAILING_MAX), "warnings", 0) if outcomes is not None else ""
     behind = _joined([f"{node}: {why}" for node, why in late[:LISTED_MAX]], lagging)
+    current = ALL_REPORTED if selected and not lagging else behind
     nowhere = "" if broken else no_node(selected)
     conditions = conditions_of(before)
     return {
@@ -87,9 +92,9 @@ def of_routes(
                       conditions, generation, now),
             condition("Warned", bool(warnings), "Warnings" if warnings else "NoWarnings", warnings, conditions,
                       generation, now),
-            condition("Current", not lagging, "Lagging" if lagging else "Current", behind, conditions, generation,
+            condition("Current", not lagging, "Lagging" if lagging else "Current", current, conditions, generation,
                       now),
-            *valid(check, conditions, generation, now),
+            *valid(check, conditions, generation, now, ONLY_THE_FORM),
         ],
     }  # fmt: skip
 

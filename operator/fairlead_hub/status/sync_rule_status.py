@@ -14,6 +14,7 @@ from fairlead_hub.cluster.sync_rule import SpecCheck
 from fairlead_hub.status.object_sync import condition
 from fairlead_wire.objects.api_group import EDGE_LABEL
 
+MATCHES_DEFINITION = "the object matches its definition"
 MESSAGE_CHARS_MAX = 1024
 """Limit of the message for the column; the conditions have the full text."""
 NO_NODE = "selects no node"
@@ -77,12 +78,18 @@ def trouble(kind: str, name: str, status: Mapping[str, Any]) -> dict[str, Any] |
     return {"kind": kind, "name": name, "reason": "; ".join(reasons)} if reasons else None
 
 
-def valid(check: SpecCheck | None, before: list[dict[str, Any]], generation: int, now: str) -> list[dict[str, Any]]:
-    """The condition ``Valid`` of the last check, if that was of this generation."""
+def valid(
+    check: SpecCheck | None, before: list[dict[str, Any]], generation: int, now: str, more: str = ""
+) -> list[dict[str, Any]]:
+    """The condition ``Valid`` of the last check, if that was of this generation.
+
+    It is about the form only; ``more`` says where the rest is shown.
+    """
     if check is None or check.generation != generation:
         return [each for each in before if each.get("type") == "Valid"][:1]
     reason = "Mistakes" if check.mistakes else "Valid"
-    return [condition("Valid", not check.mistakes, reason, check.mistakes, before, generation, now)]
+    said = check.mistakes or f"{MATCHES_DEFINITION}{more}"
+    return [condition("Valid", not check.mistakes, reason, said, before, generation, now)]
 
 
 def _accepted(placement: Placement, name: str) -> str:

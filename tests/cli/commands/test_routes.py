@@ -65,7 +65,7 @@ def test_eval() -> None:
         {
             "error": [
                 {
-                    "message": "> compares values of one type, has the property temp (always text) and 5; "
+                    "message": "> compares two values of the same type, but temp is always text and 5 is a number; "
                     "did you mean as_number(temp)?",
                     "line": 1,
                     "column": 6,
@@ -151,7 +151,7 @@ def test_match_of_nothing() -> None:
     ("request_line", "said"),
     [
         ({"manifest": {**SAMPLE, "schemaVersion": "2.0"}}, "schemaVersion: 2.0 is not known"),
-        ({"manifest": SAMPLE}, "> compares values of one type"),
+        ({"manifest": SAMPLE}, "> compares two values of the same type"),
         ({"manifest": manifest(a={"route": "FROM /* INTO $upstream", "priority": 10})}, "priority: must be from 0"),
         ({"manifest": manifest(**{"": "FROM /* INTO $upstream"})}, "name: Azure IoT Edge accepts no name"),
         ({"manifest": manifest(**{"a.b": "FROM /* INTO $upstream"})}, "name: Azure IoT Edge accepts no name"),
@@ -185,10 +185,10 @@ def test_check_shows_the_place_in_the_file(tmp_path: Path) -> None:
     column = text.split("\n")[line - 1].index("> 5") + 1
     lines = done.stdout.splitlines()
     assert done.exit_code == 1
-    assert lines[0].startswith(f"{file}:{line}:{column}: bad: > compares values of one type")
+    assert lines[0].startswith(f"{file}:{line}:{column}: bad: > compares two values of the same type")
     assert lines[0].endswith("did you mean as_number(temp)?")
     assert lines[2].index("^") == lines[1].index("> 5")
-    assert done.stderr == f"{file}: 1 good, 1 mistake\n"
+    assert done.stderr == f"{file}: 1 valid, 1 error\n"
 
 
 def test_check_as_json(tmp_path: Path) -> None:
@@ -269,6 +269,10 @@ def test_check_of_a_manifest_that_is_none(tmp_path: Path) -> None:
         (b"", "1:1: holds no route manifest"),
         (b"[" * 100_000, "1:1: nested too deeply"),
         (b"x" * 100, "1:1: holds no route manifest"),
+        (b"kind: EdgeNode", "1:1: holds no route manifest"),
+        (b"apiVersion: fairlead.dev/v1alpha1\nkind: EdgeRoute", "2:7: kind EdgeRoute; did you mean EdgeRoutes?"),
+        (b'{"kind": "edgeroutes"}', "1:10: kind edgeroutes; did you mean EdgeRoutes?"),
+        (b"apiVersion: other.example/v1\nkind: EdgeRoute", "1:1: holds no route manifest"),
     ],
 )
 def test_check_of_a_text_that_is_no_manifest(tmp_path: Path, content: bytes, said: str) -> None:

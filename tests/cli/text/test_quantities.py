@@ -7,6 +7,7 @@ import datetime
 import pytest
 
 from fairlead_cli.text import quantities
+from fairlead_wire.validation import route_manifest
 from fairlead_wire.validation.route_manifest import DEFAULT_PRIORITY
 
 NOW = datetime.datetime(2026, 11, 22, 12, 0, tzinfo=datetime.UTC)
@@ -65,7 +66,7 @@ def test_a_line_names_priority_and_quantiles() -> None:
     assert (
         quantities.line(measured) == "to table  priority default: half within 1.2 s, 95 % within 1 min 15 s; 7 measured"
     )
-    assert quantities.priority_shown(3) == 3
+    assert route_manifest.priority_shown(3) == 3
 
 
 def test_more_than_the_window_and_the_moment_are_said() -> None:

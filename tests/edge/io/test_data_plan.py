@@ -173,3 +173,12 @@ def test_limits_windows_and_the_zone_of_the_day_are_those_of_the_file(tmp_path: 
     assert (limits.bytes_per_day, limits.bytes_per_second, limits.priorities) == (7, 8, (7,))
     plan.update(0)
     assert plan.gate.held(7, 0, 0.0) is None and plan.gate.held(7, 7, 0.0) is not None
+
+
+@pytest.mark.parametrize(("bytes_per_day", "logged"), [(0, 0), (50_000, 1), (50_000_000, 0)])
+def test_a_budget_smaller_than_the_session_is_logged_at_the_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, bytes_per_day: int, logged: int
+) -> None:
+    settings = msgspec.convert({**AGENT, "link": {"bytes_per_day": bytes_per_day}}, EdgeSettings)
+    open_plan(settings, tmp_path, clock=lambda: 0.0).close()
+    assert [record.getMessage() for record in caplog.records].count("day_budget_small") == logged

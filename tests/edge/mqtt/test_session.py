@@ -109,6 +109,7 @@ def test_connack_comes_first_and_names_what_is_offered(level: int) -> None:
         ([client.PINGREQ], None, Code.PROTOCOL_ERROR),  # [MQTT-3.1.0-1]
         ([client.publish("fairlead/m/o")], None, Code.PROTOCOL_ERROR),
         ([b"GET / HTTP/1.1\r\n\r\n"], None, Code.PROTOCOL_ERROR),
+        ([b"\x16\x03\x01\x02\x00\x01"], None, Code.PROTOCOL_ERROR),
         ([client.connect(protocol="MQIsdp", level=3)], b"\x00\x01", Code.UNSUPPORTED_PROTOCOL_VERSION),
         ([client.connect(level=9)], b"\x00\x84", Code.UNSUPPORTED_PROTOCOL_VERSION),  # [MQTT-3.1.2-2]
         ([client.connect("", clean=False)], b"\x00\x02", Code.CLIENT_IDENTIFIER_NOT_VALID),  # [MQTT-3.1.3-8]

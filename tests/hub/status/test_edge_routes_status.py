@@ -7,6 +7,7 @@ import pytest
 from fairlead_hub.cluster.listed import INPUTS
 from fairlead_hub.cluster.object_cache import ObjectCache
 from fairlead_hub.cluster.placement import Placement
+from fairlead_hub.cluster.sync_rule import SpecCheck
 from fairlead_hub.settings import NodeDelivery
 from fairlead_hub.status import edge_routes_status
 from fairlead_hub.status.edge_routes_controller import RoutesOutcomes
@@ -46,7 +47,16 @@ def test_each_node_is_counted(placement):
     assert found["failingNodes"] == [{"node": "edge-2", "state": "Refused", "errors": [error()]}]
     assert conditions(found)["Accepted"][:2] == ("False", "Errors")
     assert found["message"] == "b: unknown function (line 1, column 5) [edge-2]"
-    assert conditions(found)["Current"][0] == "True"
+    assert conditions(found)["Current"] == ("True", "Current", edge_routes_status.ALL_REPORTED)
+
+
+def test_a_valid_object_says_where_its_refused_routes_are(placement):
+    """Valid is about the definition alone, and stands beside an Accepted that is False."""
+    check = SpecCheck(collection="edgeroutes", name="main", uid="u", generation=1, mistakes="")
+    refused = outcomes({"edge-2": {"errors": [error()]}}, edge_1=ACCEPTED, edge_2=REFUSED)
+    found = edge_routes_status.of_routes(placement, refused, "main", {}, 1, "t", check)
+    said = "the object matches its definition; whether its routes are in force: condition Accepted"
+    assert conditions(found)["Valid"] == ("True", "Valid", said)
 
 
 def test_who_selects_no_node_says_so(placement):

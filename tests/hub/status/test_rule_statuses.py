@@ -182,7 +182,7 @@ def test_how_a_handler_found_an_object_is_reported(core: Core) -> None:
     core.hub.rule_statuses.report(core.now)
     assert "Valid" not in conditions(wanted(core, "r")), "it was not looked at yet"
     checked(1, "")
-    assert conditions(wanted(core, "r"))["Valid"] == ("True", "")
+    assert conditions(wanted(core, "r"))["Valid"] == ("True", "the object matches its definition")
     checked(1, "spec.priority: why")
     status = wanted(core, "r")
     assert conditions(status)["Valid"] == ("False", "spec.priority: why") and status is not None

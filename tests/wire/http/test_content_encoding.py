@@ -71,3 +71,10 @@ def test_what_is_broken_is_refused(encoding: str, content: bytes) -> None:
 def test_an_encoding_that_is_not_known_is_refused_by_name() -> None:
     with pytest.raises(Malformed, match="'br' is not supported: send gzip, deflate or none"):
         Unpacker("br")
+
+
+def test_a_body_that_is_not_compressed_is_told_so() -> None:
+    with pytest.raises(Malformed, match="not a complete gzip: it does not begin like one; is it compressed at all"):
+        list(Unpacker("gzip").feed(b'{"messages": []}'))
+    with pytest.raises(Malformed, match=r"its data is damaged \(invalid stored block lengths\)"):
+        list(Unpacker("gzip").feed(b"\x1f\x8b\x08\x00" + b"x" * 20))

@@ -49,7 +49,7 @@ class Unpacker:
             try:
                 piece = self._stream.decompress(data, PIECE_BYTES_MAX)
             except zlib.error as error:
-                raise self._malformed(str(error)) from None
+                raise self._malformed(_in_words(str(error))) from None
             data = self._stream.unconsumed_tail or self._stream.unused_data
             has_more = len(piece) == PIECE_BYTES_MAX and not self._stream.eof
             if piece:
@@ -62,3 +62,13 @@ class Unpacker:
 
     def _malformed(self, why: str) -> Malformed:
         return Malformed(f"the body is not a complete {self._encoding[:80]}: {why}")
+
+
+def _in_words(said: str) -> str:
+    """zlib's "Error -3 while decompressing data: incorrect header check" for people."""
+    why = said.rpartition(": ")[2]
+    return (
+        f"it does not begin like one; is it compressed at all? ({why})"
+        if "header" in why
+        else f"its data is damaged ({why})"
+    )

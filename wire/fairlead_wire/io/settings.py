@@ -30,7 +30,7 @@ import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, get_args
+from typing import Any, NamedTuple, TypeVar, get_args, get_origin
 
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.io import logs
@@ -56,6 +56,7 @@ _SERVICE_LINK = re.compile(
     r"_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_\d+_(TCP|UDP|SCTP)(_PROTO|_PORT|_ADDR)?)?)$"
 )
 """Variables that a kubelet sets in every container for each Service of the namespace; they are not mistakes."""
+_TWICE = re.compile(r"Cannot (?:overwrite a value|declare .* twice) \(at (?:line (?P<line>\d+)|end of document)")
 _log = logs.get("wire.settings")
 
 
@@ -96,6 +97,7 @@ def load(room: str, model: type[Settings], path: Path | None, environ: Mapping[s
     else:
         reported = {*overlay.unread, *(each.key for each in found)}
         said = tuple(each for each in reader.find(values, model) if each.key not in reported)
+    said = tuple(_in_toml(each, values, model, reader) for each in said)
     found += [SettingsError(overlay.origins.get(each.key, source), each.key, each.reason) for each in said]
     first, *more = found
     raise SettingsError(first.source, first.key, first.reason, more=tuple(more))
@@ -150,9 +152,39 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text.decode())
     except ValueError as error:  # of TOML, of UTF-8, or of a number with thousands of digits
-        raise SettingsError(str(path), "", f"not TOML: {error}") from None
+        reason = _given_twice(text, str(error)) or f"not TOML: {error}"
+        raise SettingsError(str(path), "", reason) from None
     except RecursionError:
         raise SettingsError(str(path), "", "not TOML: nested too deeply") from None
+
+
+def _given_twice(text: bytes, said: str) -> str:
+    """The key or table that a file has twice, with its second line, if ``said`` (by the reader of TOML) means that."""
+    if not (found := _TWICE.match(said)):
+        return ""
+    lines = text.decode().rstrip().split("\n")
+    number = int(found["line"] or len(lines))
+    line = lines[number - 1].strip() if number <= len(lines) else ""
+    if line.startswith("["):
+        return f"{mistakes.shown(line)[1:-1]} is given twice (line {number}): put its keys into one table"
+    key, equals, _ = line.partition("=")
+    return f"{mistakes.shown(key.strip())[1:-1]} is set twice (line {number})" if equals else ""
+
+
+def _in_toml(mistake: Mistake, values: dict[str, Any], model: Any, reader: DocumentReader) -> Mistake:
+    """A table where a list of tables is needed is a mistake of brackets."""
+    *above, name = mistake.key.split(".")
+    for part in above:
+        model = next((_table_of(field.type, reader) for field in reader.fields(model) if field.name == part), None)
+        if model is None:
+            return mistake
+    field = next((field for field in reader.fields(model) if field.name == name), None)
+    if field is None or _table(values, [*above, name]) is None:
+        return mistake
+    lists = (member for member, _ in mistakes.members(field.type) if get_origin(member) is list)
+    if any(reader.is_model(get_args(each)[0]) for each in lists):
+        return Mistake(mistake.key, f"there may be several: write [[{mistake.key}]], with two brackets")
+    return mistake
 
 
 class _Overlay:

@@ -21,7 +21,7 @@ HIDDEN: Final = "[secret]"
 SHOWN_CHARS_MAX: Final = 80
 CAUSES_MAX: Final = 6
 """How many nested causes of an error are examined."""
-_NO_TLS: Final = frozenset(
+NOT_TLS: Final = frozenset(
     {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"}
 )
 """OpenSSL's reasons for bytes that are not TLS."""
@@ -105,7 +105,7 @@ def scheme_hint(url: str, error: BaseException, *, answered: bool = False) -> st
     scheme, _, rest = url.partition("://")
     plain, secure = ("ws", "wss") if scheme in ("ws", "wss") else ("http", "https")
     seen = list(_causes(error))
-    if scheme == secure and any(getattr(each, "reason", None) in _NO_TLS for each in seen):
+    if scheme == secure and any(getattr(each, "reason", None) in NOT_TLS for each in seen):
         return f"; the server does not speak TLS on this port: did you mean {plain}://{rest}, or another port?"
     if scheme == plain and not answered and any(type(each).__name__ in _HUNG_UP for each in seen):
         return f"; if the server speaks TLS on this port, use {secure}://{rest}"

@@ -15,6 +15,7 @@ PRIORITY_MAX: Final = 9
 """The least urgent priority that a route can set; 0 is the most urgent."""
 DEFAULT_PRIORITY: Final = 2_000_000_000
 """Priority of a route that sets none: after all others."""
+DEFAULT_PRIORITY_SHOWN: Final = "default"
 TTL_SECONDS_MAX: Final = 4_294_967_295
 SCHEMA_MINOR_MAX: Final = 3
 TEXT_FORM_MINOR: Final = 0
@@ -30,3 +31,8 @@ TOPIC: Final = r"[A-Za-z0-9_-]+/[A-Za-z0-9_-]+"
 NOT_BLANK: Final = r"[^\t\n\v\f\r ]"
 """Matches in any text that is not blank."""
 ROUTE_KEYS: Final = ("route", "priority", "timeToLiveSecs", "topic")
+
+
+def priority_shown(priority: int) -> int | str:
+    """A priority for people: that of routes that name none is a number above all that can be named."""
+    return DEFAULT_PRIORITY_SHOWN if priority == DEFAULT_PRIORITY else priority

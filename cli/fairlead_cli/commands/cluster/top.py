@@ -18,8 +18,8 @@ from fairlead_cli.default_command import DefaultCommand
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.output.tables import OutputColumn, TableView
-from fairlead_cli.text.quantities import priority_shown
 from fairlead_wire import durations
+from fairlead_wire.validation.route_manifest import priority_shown
 
 Row = dict[str, Any]
 LIMIT = 10

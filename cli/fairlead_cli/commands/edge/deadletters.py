@@ -15,6 +15,7 @@ from fairlead_cli.clients import edge_client
 from fairlead_cli.parameters import PLACE_HELP as TIME_HELP
 from fairlead_cli.parameters import PlaceParameter
 from fairlead_cli.text import printable
+from fairlead_wire.validation.route_manifest import priority_shown
 
 if TYPE_CHECKING:
     from fairlead_edge.io.client import DeadLetter, EdgeClient
@@ -113,7 +114,7 @@ def list_(edge: EdgeClient, /, after: int, output: str, **wanted: Any) -> None:
 
                 click.echo(json.dumps(msgspec.to_builtins(letter)))
             else:
-                place = f"{letter.endpoint} priority {letter.priority}"
+                place = f"{letter.endpoint} priority {priority_shown(letter.priority)}"
                 text = f"{letter.number}  {letter.at}  {place}  {letter.code}: {letter.reason}"
                 click.echo(printable.one_line(text))
     if not count and output == "text":

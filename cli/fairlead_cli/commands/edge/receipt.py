@@ -12,6 +12,7 @@ from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.text import printable
 from fairlead_wire import durations
+from fairlead_wire.validation.route_manifest import priority_shown
 
 WAIT_SECONDS_MAX = 60.0
 ENDED = {"expired": "its time to live ended here", "evicted": "it was evicted for more urgent messages"}
@@ -81,7 +82,9 @@ def _lines(found: dict[str, Any]) -> list[str]:
     since = f", accepted {durations.span(age)} ago" if age is not None else ""
     lines = [f"message   {found['id']}: {found['state']}{since}"]
     for each in found["deliveries"]:
-        lines += [f"{each['endpoint']:9} priority {each['priority']}: {line}" for line in _delivery(each)]
+        lines += [
+            f"{each['endpoint']:9} priority {priority_shown(each['priority'])}: {line}" for line in _delivery(each)
+        ]
     told = found["as_of"] or "never"
     lines.append(f"tables    as the hub said at {told}" + ("" if found["online"] else "; it cannot be asked now"))
     return lines

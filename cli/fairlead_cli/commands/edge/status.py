@@ -12,6 +12,7 @@ from fairlead_cli.output import printer, tables
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.text import printable, quantities
 from fairlead_wire import durations
+from fairlead_wire.validation.route_manifest import priority_shown
 
 HEADS = ("ENDPOINT", "PRIORITY", "LENGTH", "BYTES", "OLDEST", "SENT", "EXPIRED", "DEAD LETTERS", "STALLED")
 QUEUES = tables.of_tuples("queue", *HEADS)
@@ -97,7 +98,11 @@ def _plan(plan: dict[str, Any] | None) -> list[str]:
         return []
     limit = plan["bytesPerDay"]
     of_limit = "" if limit is None else f" of {limit}"
-    used_up = f", used up: sending resumes in {durations.span(plan['nextDaySeconds'])}" if plan["usedUp"] else ""
+    used_up = ""
+    if plan["usedUp"]:
+        is_all = plan["bytesToday"] >= limit
+        how_far = "used up" if is_all else "nine tenths used: only priority 0 is sent"
+        used_up = f", {how_far}; sending resumes in {durations.span(plan['nextDaySeconds'])}"
     rate = "" if plan["bytesPerSecond"] is None else f", messages at {plan['bytesPerSecond']} bytes/s at most"
     return [f"line      {plan['bytesToday']}{of_limit} bytes today{used_up}{rate}"]
 
@@ -105,7 +110,7 @@ def _plan(plan: dict[str, Any] | None) -> list[str]:
 def _queue(queue: dict[str, Any]) -> tuple[Any, ...]:
     return (
         queue["endpoint"],
-        f"{quantities.priority_shown(queue['priority'])} {queue.get('lane', '')}".strip(),
+        f"{priority_shown(queue['priority'])} {queue.get('lane', '')}".strip(),
         queue["length"],
         queue["bytes"],
         durations.span(queue["oldestAgeSeconds"]) if queue["length"] else "-",

@@ -106,7 +106,7 @@ def create(
     elif created:
         click.echo(f"{'/'.join(topic)} created")
     if not created:
-        click.echo(f"fairlead topics: {'/'.join(topic)} exists", err=True)
+        click.echo(f"Error: {'/'.join(topic)} exists", err=True)
         sys.exit(1)
 
 

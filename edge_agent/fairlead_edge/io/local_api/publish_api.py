@@ -25,6 +25,7 @@ from fairlead_edge.waiting_places import NoPlace, WaitingPlaces
 from fairlead_wire.errors import Malformed, Temporary
 from fairlead_wire.http.content_encoding import Unpacker
 from fairlead_wire.traces.trace import TRACEPARENT
+from fairlead_wire.validation import json_body
 
 SMALL_BYTES_MAX: Final = 1024 * 1024
 """The limit for bodies that only carry ids."""
@@ -298,7 +299,8 @@ def _decode(content: bytes, model: type[Model]) -> Model:
     try:
         return msgspec.json.decode(content, type=model)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise publishing.RequestRefused(str(error), code="bad_request") from None
+        reason = json_body.reason_of(content, model, error)
+        raise publishing.RequestRefused(reason, code="bad_request") from None
 
 
 def _query(request: web.Request, model: type[Model]) -> Model:

@@ -27,7 +27,7 @@ from fairlead_edge.io.mqtt.deliveries import MqttDeliveries
 from fairlead_edge.io.mqtt.intake import Intake, ResumeQueue
 from fairlead_edge.io.outbox.store_clock import timestamp
 from fairlead_edge.io.outbox.upstream import UpstreamService
-from fairlead_edge.mqtt import messages
+from fairlead_edge.mqtt import messages, reasons
 from fairlead_edge.mqtt.client import ClientAdmission
 from fairlead_edge.mqtt.codec import Id
 from fairlead_edge.mqtt.limits import SessionLimits
@@ -40,8 +40,9 @@ from fairlead_edge.mqtt.wills import AuthoredWill
 from fairlead_edge.outbox.authorship import Author
 from fairlead_edge.settings import EdgeSettings
 from fairlead_wire import errors
-from fairlead_wire.io import logs, tls
+from fairlead_wire.io import handshake, logs, tls
 from fairlead_wire.io.acceptor import Acceptor, bound
+from fairlead_wire.log_limiter import LogLimiter
 from fairlead_wire.validation import listen_address
 
 TICK_SECONDS: Final = 1.0
@@ -51,6 +52,9 @@ ID_BYTES: Final = 16
 FOR_EVER_SECONDS: Final = 7 * 86_400
 """How long a session is kept if messages without their own time to live never expire."""
 DEFAULT_SECONDS: Final = 7200
+
+NOT_OPENED_LOG_SECONDS: Final = 60.0
+"""Interval between log lines about connections of one address that fail before their CONNECT for one reason."""
 
 _log = logs.get("edge.mqtt")
 
@@ -107,6 +111,7 @@ class MqttListener:
         )
         self._deliveries = MqttDeliveries(upstream.broker, node=node, counters=self.counters)
         self._is_closing = False
+        self._not_opened = LogLimiter(NOT_OPENED_LOG_SECONDS)
 
     @contextlib.asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
@@ -119,7 +124,7 @@ class MqttListener:
         except OSError as error:
             raise CannotListen(f"mqtt.listen {error.strerror or error}") from None
         acceptor = Acceptor(
-            sockets, lambda connection, peer: self._open_socket(connection), self._clients.tick,
+            sockets, self._open_socket, self._clients.tick,
             tick_seconds=TICK_SECONDS, retry_seconds=RETRY_SECONDS, log=_log, opening_max=OPENING_MAX,
         )  # fmt: skip
         at = acceptor.address
@@ -218,7 +223,7 @@ class MqttListener:
         if not self._is_closing:
             self._intake.add(_Will(will), [_received(will, self.limits)])
 
-    async def _open_socket(self, connection: socket.socket) -> None:
+    async def _open_socket(self, connection: socket.socket, peer: str) -> None:
         loop = asyncio.get_running_loop()
         try:
             connection.setblocking(False)
@@ -226,11 +231,21 @@ class MqttListener:
             async with asyncio.timeout(OPENING_SECONDS_MAX):
                 await loop.connect_accepted_socket(lambda: Connection(self, _now), connection, ssl=self._tls)
         except (OSError, TimeoutError) as error:
-            _log.debug("connection_not_opened", reason=errors.described(error))
+            self._report_not_opened(peer, error)
             connection.close()
         except BaseException:
             connection.close()
             raise
+
+    def _report_not_opened(self, peer: str, error: OSError | TimeoutError) -> None:
+        if handshake.refusal(error) is not None or not isinstance(error, ssl.SSLError | TimeoutError):
+            # Refused certificates are logged with their names by the TLS context; a probe connects and hangs up.
+            _log.debug("connection_not_opened", reason=errors.described(error))
+            return
+        reason = reasons.handshake_failed(getattr(error, "reason", None) or "")
+        times = self._not_opened.due((peer, reason), _now())
+        if times is not None:
+            _log.warning("mqtt_not_opened", peer=peer, reason=reason, times=times)
 
 
 def _received(will: AuthoredWill, limits: SessionLimits) -> ReceivedPublish:

@@ -226,6 +226,11 @@ class PlanGate:
         if self._rate is not None:
             self._rate.sent(size, now)
 
+    def opens(self) -> dict[int, float]:
+        """By priority that is outside its hours: when they begin again, in Unix time."""
+        found = ((each, self._hours.closed_until(each, self._wall)) for each in self._hours.priorities)
+        return {priority: until for priority, until in found if until is not None}
+
     @property
     def _used(self) -> int:
         return 0 if self._count is None else self._count.used

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
@@ -41,6 +42,8 @@ class LineStatus(msgspec.Struct, frozen=True, kw_only=True):
     limits: PlanLimits = PlanLimits()
     used_up: bool = False
     next_day_seconds: float = 0.0
+    opens: Mapping[int, float] = {}
+    """By priority that is outside its hours: when they begin again, in Unix time."""
 
 
 def of(gate: PlanGate, carried: Mapping[str, int], limits: PlanLimits, now: float) -> LineStatus:
@@ -52,6 +55,7 @@ def of(gate: PlanGate, carried: Mapping[str, int], limits: PlanLimits, now: floa
         limits=limits,
         used_up=gate.is_used_up,
         next_day_seconds=0.0 if ends is None else round(max(0.0, ends - now), 1),
+        opens=gate.opens() if limits.priorities else {},
     )
 
 
@@ -67,12 +71,15 @@ def body(line: LineStatus) -> dict[str, Any]:
     }
 
 
-def held(found: HeldUntil | None, now: float) -> dict[str, Any] | None:
-    """``held`` of a queue; null while it may send."""
+def held(found: HeldUntil | None, now: float, opens: float | None = None) -> dict[str, Any] | None:
+    """``held`` of a queue; null while it may send.  ``opens``: when its hours begin again, in Unix time."""
     if found is None:
         return None
     seconds = round(max(0.0, found.until - now), 1)
-    return {"by": found.why.value, "reason": IN_WORDS[found.why], "askedAgainInSeconds": seconds}
+    reason = IN_WORDS[found.why]
+    if found.why is Why.WINDOW and opens is not None:
+        reason += f" until {datetime.fromtimestamp(opens, UTC):%Y-%m-%d %H:%M} UTC"
+    return {"by": found.why.value, "reason": reason, "askedAgainInSeconds": seconds}
 
 
 def families(line: LineStatus, held: Mapping[tuple[str, str], HeldUntil]) -> list[Family]:

@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from tests.support.edges.edge_line import CountingHub, EdgeProgram
+from tests.support.pages import ROOT
 from tests.support.processes import wait_until
 
 from fairlead_cli.clients import edge_client
 from fairlead_cli.commands.edge.module_token import PREFIX
 from fairlead_cli.main import build
 from fairlead_edge.io.client import EdgeClient, Message
+from fairlead_edge.io.module_tokens_file import ModuleTokensFile
 from fairlead_wire.errors import Permanent
 
 ROUTES = {
@@ -36,6 +38,19 @@ def make(path: Path, module: str, *more: str) -> Result:
 def token_of(made: Result) -> str:
     assert made.exit_code == 0, made.output
     return made.stdout.strip()
+
+
+def test_each_step_of_the_page_works_when_it_is_reached(tmp_path: Path) -> None:
+    """The command that creates the tokens file comes before settings that name it, which stop an agent without it."""
+    page = (ROOT / "docs" / "howto" / "give-modules-names.md").read_text().replace("/etc/fairlead/modules", "modules")
+    steps = re.findall(r"sudo fairlead (edge module-token .*) --out \S+|^tokens_file = (.*)", page, re.MULTILINE)
+    assert [bool(command) for command, _ in steps] == [True, False, True]
+    for command, file in steps:
+        if command:
+            made = CliRunner().invoke(build(), command.replace("modules", str(tmp_path / "modules")).split())
+            assert made.exit_code == 0, made.output
+        else:
+            assert ModuleTokensFile(tmp_path / file.strip('"')).read_tokens().count == 1
 
 
 @pytest.mark.process

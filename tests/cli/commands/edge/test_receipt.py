@@ -64,7 +64,7 @@ def test_each_way_is_told_in_words() -> None:
         delivery(state="in_topic", in_topic=place, note="no table reads it"),
         delivery(state="dead_lettered", dead_letter=letter),
         delivery(state="expired"),
-        delivery(state="accepted", in_flight=True),
+        delivery(state="accepted", in_flight=True, priority=2_000_000_000),
     ]
     found = {
         "id": "x", "state": "expired", "accepted": {"age_seconds": None}, "deliveries": deliveries, "as_of": None,
@@ -74,7 +74,7 @@ def test_each_way_is_told_in_words() -> None:
     for part in (
         f"in topic n/t at or before {'1' * 40}", "table /a of a: read, and has a row (batch 7 or before)",
         "table /b of b: read\n", "table /c of c: not read yet\n", "no table reads it",
-        "dead letter 4: bad_body: why", "expired: its time to live ended here", "on its way",
+        "dead letter 4: bad_body: why", "expired: its time to live ended here", "priority default: on its way",
         "as the hub said at never; it cannot be asked now",
     ):  # fmt: skip
         assert part in text, part

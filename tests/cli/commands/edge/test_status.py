@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from tests.support.edges.edge_agent import EdgeAgent
 from tests.support.processes import wait_until
 
+from fairlead_cli.commands.edge import status
 from fairlead_cli.main import build
 
 SETTINGS = {
@@ -43,6 +44,23 @@ def test_a_policy_that_contradicts_itself_is_refused_like_any_other(tmp_path: Pa
     wait_until("it has ended", lambda: not running.alive, seconds=30)
     assert running.stop() == 2
     assert "upstream.delivery.maximum_delay: must not be below minimum_delay, is 0.5 < 1" in agent.log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("used", "is_used_up", "said"),
+    [
+        (10, False, "line      10 of 100 bytes today"),
+        (
+            90,
+            True,
+            "line      90 of 100 bytes today, nine tenths used: only priority 0 is sent; sending resumes in 1 min",
+        ),
+        (100, True, "line      100 of 100 bytes today, used up; sending resumes in 1 min"),
+    ],
+)
+def test_how_far_the_day_is_used_up_is_what_the_plan_does(used: int, is_used_up: bool, said: str) -> None:
+    plan = {"bytesToday": used, "bytesPerDay": 100, "usedUp": is_used_up, "nextDaySeconds": 60, "bytesPerSecond": None}
+    assert status._plan(plan) == [said]
 
 
 def test_an_agent_that_does_not_answer_is_one_sentence() -> None:

@@ -119,7 +119,10 @@ def test_bad_words_are_usage_errors(run: Run, words: tuple[str, ...]) -> None:
 def test_what_the_service_refuses_is_exit_1(run: Run) -> None:
     answer = run("show", "nothing")
     assert answer.exit_code == 1
-    assert "does not exist" in answer.stderr
+    assert answer.stderr == "Error: topic default/nothing does not exist\n"
+    run("create", "telemetry")
+    answer = run("tail", "telemtry")
+    assert answer.stderr == "Error: topic default/telemtry does not exist; did you mean default/telemetry?\n"
     assert run("create", "t", "--ttl", "0").exit_code == 1
     assert run("create", "../x/t").exit_code == 2, "wrong use: no topic can be called so"
 

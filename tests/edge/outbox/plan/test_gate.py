@@ -40,6 +40,7 @@ def test_a_priority_with_windows_waits_for_its_hours_and_others_do_not() -> None
     gate.update(now=5.0, wall=NOON, carried=0)
     assert gate.held(9, 0, 5.0) == HeldUntil(Why.WINDOW, 5.0 + POLL_SECONDS)  # the clock may be set meanwhile
     assert gate.held(0, 0, 5.0) is None and gate.held(REST, 0, 5.0) is None
+    assert gate.opens() == {9: NOON + 10 * 3600}
     gate.update(now=6.0, wall=NOON + 10 * 3600 - 20, carried=0)
     assert gate.held(9, 0, 6.0) == HeldUntil(Why.WINDOW, 26.0)
     gate.update(now=26.0, wall=NOON + 10 * 3600, carried=0)

@@ -30,6 +30,9 @@ def test_why_a_queue_is_held() -> None:
     assert status.held(None, 0.0) is None
     found = status.held(HeldUntil(Why.WINDOW, 30.0), 10.0)
     assert found is not None and found["by"] == "window" and found["askedAgainInSeconds"] == 20.0
+    found = status.held(HeldUntil(Why.WINDOW, 30.0), 10.0, 1_795_989_600.0)
+    assert found is not None
+    assert found["reason"] == "its hours ([[windows]]) are over until 2026-11-29 22:00 UTC"
 
 
 def test_metrics_of_a_line_without_limits_say_so() -> None:
