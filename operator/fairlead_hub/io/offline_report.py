@@ -104,7 +104,7 @@ async def unreadable(kube: Kube) -> list[dict[str, Any]]:
 
 
 async def troubled(kube: Kube) -> list[dict[str, Any]]:
-    """SyncRules and EdgeRoutes that select no node, have an unlistable kind, or are not in force at some node."""
+    """SyncRules and EdgeRoutes that select nothing, have an unlistable kind, fail at some node, or have warnings."""
     found = [
         sync_rule_status.trouble(kind, str(item["metadata"]["name"]), item.get("status") or {})
         for plural, kind in (("syncrules", "SyncRule"), ("edgeroutes", "EdgeRoutes"))
