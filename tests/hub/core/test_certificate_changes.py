@@ -164,6 +164,8 @@ async def test_a_deleted_node_is_said_to_be_deleted_until_it_is_made_again(core:
         " delete edge-1.",
     )
     core.annotate("edge-1")
+    assert core.hub.view.no_node("edge-1") == link()[1], "for people who ask the hub"
+    assert core.hub.view.no_node("edge-9").startswith("there is no Node edge-9 with label")
     core.node("edge-1", uid="another")
     await identity(core)
     assert link() == ("Away", "")
