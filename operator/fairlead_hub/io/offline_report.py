@@ -70,7 +70,7 @@ async def nodes(kube: Kube, selector: str = "") -> list[dict[str, Any]]:
                 "deletionGuard": said.get("deletionGuard"),
                 "rules": _said_of_rules(said),
                 "toTable": to_table.rows_in(said),
-                "nodeDeleted": deleted,
+                **({"nodeDeleted": deleted} if deleted else {}),
             }
         )
     return sorted(rows, key=lambda row: str(row["node"]))
