@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from fairlead_cli.text import printable
-from fairlead_wire.validation import route_manifest
+from fairlead_wire.validation import mistakes, route_manifest
 
 if TYPE_CHECKING:
     from fairlead_edge.outbox.manifest import RouteProblem
@@ -166,6 +166,7 @@ class _Checker:
                 is_object = in_routes and isinstance(self.manifest["routes"].get(path[-1]), dict)
                 which = "the one in the object form" if is_object else "the last one"
                 self.at(path, f"{path[-1]} is given twice; {which} counts", severity="warning")
+        self.unknown_fields()
         try:
             manifest = parse(self.placed.value)
         except ManifestError as refused:
@@ -185,6 +186,18 @@ class _Checker:
             self.mistake(odd, severity="error" if odd in manifest.odd_names else "warning")
         return [route.name for route in manifest.routes]
 
+    def unknown_fields(self) -> None:
+        """Fields of an EdgeRoutes object that the API server refuses; a manifest in a file may have others."""
+        if self.path[-1:] != ("spec",):
+            return
+        for path, known in (((), route_manifest.SPEC_KEYS), (("nodeSelector",), route_manifest.SELECTOR_KEYS)):
+            fields = self.manifest[path[0]] if path and path[0] in self.manifest else () if path else self.manifest
+            for key in fields if isinstance(fields, Mapping) else ():
+                if key not in known:
+                    meant = mistakes.nearest(str(key), known)
+                    hint = f"; did you mean {meant}?" if meant else f"; known are {', '.join(known)}"
+                    self.on_key((*self.path, *path, str(key)), f"unknown field {'.'.join((*path, str(key)))}{hint}")
+
     def mistake(self, bad: RouteProblem, severity: Literal["error", "warning"] = "error") -> None:
         """A position in the route's text if there is one, otherwise its field."""
         from fairlead_edge.routes.errors import CompileError
@@ -194,13 +207,26 @@ class _Checker:
             self.inside(bad.name, error, severity)
         else:
             path = (*self.path, "routes", bad.name, *([bad.key] if bad.key else ()))
-            self.at(path, bad.message, name=bad.name, severity=severity)
+            outside = (*self.path, bad.name, bad.key)  # storeAndForwardConfiguration has keys, too
+            place = outside if path not in self.document.spans and outside in self.document.spans else path
+            at = self.on_key if bad.key not in route_manifest.ROUTE_KEYS else self.at
+            at(place, bad.message, name=bad.name, severity=severity)
 
     def at(
         self, path: KeyPath, message: str, *, name: str = "", severity: Literal["error", "warning"] = "error"
     ) -> None:
         line, column = self.document.place(path)
         self.add(severity, line, column, column + 1, name, message)
+
+    def on_key(
+        self, path: KeyPath, message: str, *, name: str = "", severity: Literal["error", "warning"] = "error"
+    ) -> None:
+        """The same, below the key: it is the mistake, not its value."""
+        if path not in self.document.keys:
+            self.at(path, message, name=name, severity=severity)
+            return
+        line, column, end = self.document.place_of_key(path)
+        self.add(severity, line, column, end, name, message)
 
     def inside(self, name: str, error: CompileError, severity: Literal["error", "warning"] = "error") -> None:
         """A position in a route's text, converted to a position in the file."""
@@ -228,12 +254,14 @@ class _Checker:
 
 @dataclass
 class LocatedDocument:
-    """A decoded document. `spans` maps each path of keys to the range of characters of its value in the file."""
+    """A decoded document. `spans` maps each path of keys to the range of characters of its value in the file, and
+    `keys` to that of its last key."""
 
     text: str
     value: Any
     json: bool
     spans: dict[KeyPath, tuple[int, int]] = field(default_factory=dict)
+    keys: dict[KeyPath, tuple[int, int]] = field(default_factory=dict)
     repeated: list[KeyPath] = field(default_factory=list)
 
     def place(self, path: KeyPath) -> tuple[int, int]:
@@ -241,6 +269,12 @@ class LocatedDocument:
         while path not in self.spans and path:
             path = path[:-1]
         return self._line_and_column(self.spans.get(path, (0, 0))[0])
+
+    def place_of_key(self, path: KeyPath) -> tuple[int, int, int]:
+        """Line, column, and the column after it, of a key in ``keys``."""
+        start, end = self.keys[path]
+        line, column = self._line_and_column(start)
+        return line, column, column + min(end, (self.text + "\n").index("\n", start)) - start
 
     def place_inside(self, path: KeyPath, value: str, line: int, column: int) -> tuple[int, int]:
         """Line and column in the file of that line and column of the text `value`, which stands at `path`."""
@@ -344,6 +378,7 @@ class _JsonSpans:
             key = _STRING.match(self.text, position)
             assert key is not None
             inner = (*path, json.loads(key[0]))
+            self.document.keys[inner] = key.span()
             before = self.document.spans.get(inner)
             if before is not None:
                 self.document.repeated.append(inner)
@@ -392,6 +427,7 @@ def _yaml_spans(document: LocatedDocument, node: Any, path: KeyPath) -> None:
         objects, dropped = set(), []
         for key, value in node.value:
             inner = (*path, str(key.value))
+            document.keys[inner] = (key.start_mark.index, key.end_mark.index)
             if inner in document.spans:
                 document.repeated.append(inner)
             if value.id == "mapping":

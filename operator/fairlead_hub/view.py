@@ -37,6 +37,7 @@ from fairlead_hub.status import edge_node, sync_rule_status
 from fairlead_hub.status.rule_statuses import RuleStatuses
 from fairlead_hub.wall_clock import WallClock
 from fairlead_wire import message
+from fairlead_wire.objects import api_group
 
 DELIVERIES = ("upstream", "brokered")
 LIST_MAX = 100
@@ -285,6 +286,12 @@ class HubView:
     def nodes(self, now: float) -> list[dict[str, Any]]:
         """One row for each edge Node."""
         return [self._row(name, now) for name in sorted(self._rules.nodes)]
+
+    def no_node(self, name: str) -> str:
+        """Why there is no such node: its Node was deleted, or there never was one."""
+        observed = self._cache.observed.get((EDGE_NODES, "", name))
+        identity = observed.status.get("identity") if observed is not None else None
+        return edge_node.deletion_text(name, identity) if isinstance(identity, dict) else api_group.no_edge_node(name)
 
     def node(self, name: str, now: float) -> dict[str, Any] | None:
         """A node in detail; None if there is none of that name."""

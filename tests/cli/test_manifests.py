@@ -80,8 +80,9 @@ def test_a_range_over_several_characters() -> None:
     text = json.dumps(spec(a="FROM /messages/* WHERE 'é' = unknown('x') INTO $upstream"))
     (placed,) = manifests.read(text)
     _, findings = manifests.check(placed)
-    shown = findings[1].shown("f.json", text).split("\n")
-    assert shown[0].startswith("f.json:1:") and "there is no function unknown" in shown[0]
+    assert len(findings) == 1  # not the comparison, which only follows from it
+    shown = findings[0].shown("f.json", text).split("\n")
+    assert shown[0].startswith("f.json:1:") and "unknown function unknown" in shown[0]
     assert shown[1][shown[2].index("^") : shown[2].rindex("^") + 1] == "unknown"
 
 
@@ -104,6 +105,31 @@ def test_mistakes_of_routes_are_listed_beside_those_of_the_document() -> None:
     assert names == [] and [finding.message.partition(":")[0] for finding in findings] == [
         "a", "b", "storeAndForwardConfiguration.timeToLiveSecs"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("field", "marked", "said"),
+    [
+        ({"nodeSelectr": {}}, '"nodeSelectr"', "unknown field nodeSelectr; did you mean nodeSelector?"),
+        (
+            {"nodeSelector": {"labels": {}}},
+            '"labels"',
+            "unknown field nodeSelector.labels; known are matchLabels, matc",
+        ),
+        ({"retries": 3}, '"retries"', "unknown field retries; known are nodeSelector, schemaVersion, routes, storeAnd"),
+        ({"routes": {"a": {"route": "FROM /* INTO $upstream", "prioritty": 1}}}, '"prioritty"', "a: prioritty: unknow"),
+        ({"storeAndForwardConfiguration": {"ttl": 5}}, '"ttl"', "storeAndForwardConfiguration: ttl: unknown key, it"),
+    ],
+)
+def test_an_unknown_field_is_marked_at_its_key(field: dict[str, Any], marked: str, said: str) -> None:
+    """The API server refuses those of an object's spec, also in YAML; a bare manifest may have any."""
+    text = json.dumps({**edge_routes("a"), "spec": {**spec(), **field}})
+    for content, key in ((text, marked), ("# YAML\n" + text.replace('"1.1"', "'1.1'").replace('"', ""), marked[1:-1])):
+        _, (found,) = manifests.check_text(content)
+        _, line, carets = found.shown("f", content).split("\n")
+        assert found.message.startswith(said)
+        assert line[carets.index("^") : carets.rindex("^") + 1] == key
+    assert not [each for each in manifests.check_text(json.dumps({**spec(), **field}))[1] if each.severity == "error"]
 
 
 # ---- where in a file a value, and a character of it, stands ----

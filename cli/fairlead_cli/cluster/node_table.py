@@ -20,7 +20,7 @@ class NodeTableRow(NamedTuple):
 
     name: str
     status: str
-    """Connected, Away or Unknown (never seen), followed by what holds it up, separated by commas."""
+    """Connected, Away, NodeDeleted or Unknown (never seen), followed by what holds it up, separated by commas."""
     wanted: int
     held: int
     parked: int
@@ -40,6 +40,7 @@ class NodeTableRow(NamedTuple):
 
 def of_item(item: Mapping[str, Any]) -> NodeTableRow:
     """From an EdgeNode joined with its Node; the status is empty before its first session."""
+    from fairlead_hub.status import edge_node
     from fairlead_hub.status import to_table as rows
 
     said: Mapping[str, Any] = item["status"]
@@ -51,6 +52,7 @@ def of_item(item: Mapping[str, Any]) -> NodeTableRow:
         status=_status(
             was_seen=bool(said),
             connected=bool(said.get("connected")),
+            deleted=edge_node.is_deleted(said),
             identity=identity.get("state"),
             paused=said.get("paused"),
             guard=said.get("deletionGuard"),
@@ -81,6 +83,7 @@ def of_row(row: Mapping[str, Any]) -> NodeTableRow:
         status=_status(
             was_seen=bool(row["connected"] or row["lastContact"]),
             connected=row["connected"],
+            deleted=bool(row.get("nodeDeleted")),
             identity=row.get("identity"),
             paused=row.get("paused"),
             guard=row.get("deletionGuard"),
@@ -140,11 +143,13 @@ def view(line_of: Callable[[Any], NodeTableRow]) -> TableView:
     )
 
 
-def _status(*, was_seen: bool, connected: bool, identity: object, paused: object, guard: Any, unreadable: bool) -> str:
+def _status(
+    *, was_seen: bool, connected: bool, deleted: bool, identity: object, paused: object, guard: Any, unreadable: bool
+) -> str:
     if not was_seen:
         return "Unknown"
     notes: Iterable[tuple[object, str]] = (
-        (True, "Connected" if connected else "Away"),
+        (True, "NodeDeleted" if deleted else "Connected" if connected else "Away"),
         (identity == "Revoked", "Revoked"),
         (identity == "Held", "IdentityHeld"),
         (paused, "Paused"),

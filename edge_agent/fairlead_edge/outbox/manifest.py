@@ -271,7 +271,8 @@ def _global_ttl(section: object, default: int, mistakes: list[Mistake]) -> int |
     """The time to live that routes inherit: 0 or absent means the default, negative means never."""
     if not isinstance(section, Mapping):
         what = "is missing" if section is None else "expected an object"
-        mistakes.append(Mistake("storeAndForwardConfiguration", what))
+        example = f"write for example {{timeToLiveSecs: {DEFAULT_TTL_SECONDS}}}"
+        mistakes.append(Mistake("storeAndForwardConfiguration", f"{what}; {example}"))
         return None
     seconds = section.get("timeToLiveSecs")
     if seconds is None or (seconds == 0 and _whole(seconds)):
@@ -305,17 +306,18 @@ def _route(
     if fields.get("priority") is not None and not (_whole(priority) and 0 <= priority <= PRIORITY_MAX):
         refuse(
             "priority",
-            f"must be from 0 (first) to {PRIORITY_MAX}, is {priority!r}"
+            f"must be between 0 (most urgent) and {PRIORITY_MAX}, but is {priority!r}"
             + ("; leave it out for the default" if priority == DEFAULT_PRIORITY else ""),
         )
         priority = DEFAULT_PRIORITY
     if not (_whole(ttl) and 0 <= ttl <= TTL_SECONDS_MAX):
-        refuse("timeToLiveSecs", f"must be from 0 (inherit) to {TTL_SECONDS_MAX}, is {ttl!r}")
+        reason = f"must be a whole number of seconds from 0 (inherit) to {TTL_SECONDS_MAX}, but is {ttl!r}"
+        refuse("timeToLiveSecs", reason)
         ttl = 0
     if not (isinstance(topic, str) and _TOPIC.fullmatch(topic)):
         refuse("topic", f"expected namespace/name of letters, digits, _ and -, is {topic!r}")
     elif event.is_reserved(topic):
-        refuse("topic", f"namespace {event.SYSTEM_NAMESPACE} is for Fairlead's own events, is {topic!r}")
+        refuse("topic", f"namespace {event.SYSTEM_NAMESPACE} is reserved for Fairlead's own events")
     route = _compile(name, text, mistakes) if isinstance(text, str) and not _is_blank(text) else None
     quarantined += mistakes
     if mistakes or route is None:
@@ -439,7 +441,10 @@ def merge(manifests: Sequence[tuple[str, Manifest]]) -> Manifest:
             if mine == owner:
                 routes.append(replace(route, origin=origin))
             else:
-                message = f"a route of this name is also in EdgeRoutes {owner[-1]}, which {_why(owner, mine)}: it runs"
+                message = (
+                    f"EdgeRoutes {owner[-1]} also has a route {route.name}, {_why(owner, mine)}, which takes"
+                    " precedence; rename this one"
+                )
                 quarantined.append(RouteProblem(name=route.name, message=message, origin=origin))
                 refused.append(_superseded(route, message, origin))
         refused += (replace(each, origin=origin) for each in manifest.refused)
@@ -447,13 +452,14 @@ def merge(manifests: Sequence[tuple[str, Manifest]]) -> Manifest:
         warnings += [msgspec.structs.replace(each, origin=origin) for each in own]
     for name, owner in owners.items():
         others = [
-            f"a route of this name is also in EdgeRoutes {mine[-1]}; this one runs, because it {_why(owner, mine)}"
+            f"EdgeRoutes {mine[-1]} also has a route {name}; this one, {_why(owner, mine)}, takes precedence;"
+            " rename the other one"
             for mine in sorted(claims[name])
             if mine != owner
         ]
         if name in bad:
             named = ", ".join(dict.fromkeys(bad[name]))
-            others.append(f"a route of this name is also in EdgeRoutes {named}, where it is invalid: this one runs")
+            others.append(f"EdgeRoutes {named} also has a route {name}, which is invalid; this one runs")
         warnings += [RouteProblem(name=name, message=message, origin=owner[-1]) for message in others]
     return Manifest(
         routes=tuple(routes),
@@ -482,5 +488,5 @@ def _claim(origin: str, manifest: Manifest, route: ManifestRoute) -> _Claim:
 
 def _why(owner: _Claim, other: _Claim) -> str:
     if owner[0] != other[0]:
-        return "has it in the object form"
-    return "was created first" if owner[1] != other[1] else "was created at the same time and sorts first by name"
+        return "in object form"
+    return "created first" if owner[1] != other[1] else "created at the same time and first by name"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fairlead_edge.routes import functions, operators, parser, tokens, values
 from fairlead_edge.routes.endpoints import TELEMETRY, Sink, SourcePattern
@@ -62,7 +62,10 @@ def compile_condition(text: str, source: str = TELEMETRY) -> Condition:
 
 
 def compile_route(text: str) -> CompiledRoute:
-    """Compile a whole route. Raises `Invalid` with every mistake, in the types of WHERE and in the sink."""
+    """Compile a whole route. Raises `Invalid` with every mistake, in the types of WHERE and in the sink.
+
+    What only follows from another mistake is left out.
+    """
     _check_length(text)
     parsed = parser.parse_route(text)
     errors = parsed.errors
@@ -71,7 +74,8 @@ def compile_route(text: str) -> CompiledRoute:
         run = compile_tree(text, parsed.condition, twin_changes=parsed.source.twin_changes, errors=errors)
         condition = Condition(text, parsed.condition, run)
     if errors or parsed.sink is None:
-        raise Invalid(sorted(errors, key=lambda error: (error.line, error.column)))
+        own = [error for error in errors if not error.follows]
+        raise Invalid(sorted(own, key=lambda error: (error.line, error.column)))
     return CompiledRoute(text, parsed.source, condition, parsed.sink)
 
 
@@ -201,7 +205,7 @@ def unknown_function(name: str) -> str:
     if name.lower() == functions.TWIN_CHANGE_INCLUDES:
         return f"{name} works only in a route FROM /twinChangeNotifications"
     close = difflib.get_close_matches(name.lower(), functions.NAMES, n=1)
-    return f"there is no function {name}{f'; did you mean {close[0]}?' if close else ''}"
+    return f"unknown function {name}{f'; did you mean {close[0]}?' if close else ''}"
 
 
 # ---- tree to closures ------------------------------------------------------------------------------------------------
@@ -256,10 +260,11 @@ class _Compiler:
             case Broken():
                 return Compiled(node, Type.UNDEFINED, operators.constant(UNDEFINED), failed=True)
 
-    def fail(self, node: Node, token: Token, message: str) -> Compiled:
+    def fail(self, node: Node, token: Token, message: str, *operands: Compiled) -> Compiled:
         """Record the mistake; the node then stands for undefined, so its parent may fail too, as in the original."""
         if len(self.errors) < ERRORS_MAX:
-            self.errors.append(error_at(self.text, token.start, token.end, message))
+            error = error_at(self.text, token.start, token.end, message)
+            self.errors.append(replace(error, follows=any(each.failed for each in operands)))
         return Compiled(node, Type.UNDEFINED, operators.constant(UNDEFINED), failed=True)
 
     def body(self, node: Body) -> Compiled:
@@ -274,7 +279,7 @@ class _Compiler:
         if result is None:
             wanted = "a number" if node.token.kind == "-" else "true or false"
             message = f"{spelled(node.token)} needs {wanted}, has {has(operand)}{unary_hint(node, operand)}"
-            return self.fail(node, node.token, message)
+            return self.fail(node, node.token, message, operand)
         if node.token.kind == "-":
             return Compiled(node, result, operators.negative(operand))
         if operand.type is Type.NULL:
@@ -295,7 +300,7 @@ class _Compiler:
             result = values.binary(token.kind, kind, right.type)
             if result is None:
                 so_far = left if token is node.steps[0][0] else Compiled(node, kind, left.run, failed)
-                self.fail(node, token, operand_message(token, so_far, right))
+                self.fail(node, token, operand_message(token, so_far, right), so_far, right)
                 kind, failed = Type.UNDEFINED, True
                 continue
             steps.append((operators.combine(token.kind, kind, right.type, result), right.run))
@@ -324,7 +329,7 @@ class _Compiler:
             result = values.binary(token.kind, kind, right.type)
             if result is None:
                 so_far = first if token is node.steps[0][0] else Compiled(node, kind, first.run, failed)
-                self.fail(node, token, operand_message(token, so_far, right))
+                self.fail(node, token, operand_message(token, so_far, right), so_far, right)
                 failed = True
             operands.append(right)
             kind = result or Type.UNDEFINED
@@ -354,7 +359,8 @@ class _Compiler:
         given = ", ".join(has(argument) for argument in arguments) or "nothing"
         suspects = [argument for argument in arguments if wanted and not values.accepts(wanted, argument.type)]
         hint = as_number_hint(suspects) if wanted is Type.NUMBER else ""
-        return self.fail(node, node.token, f"expected {usage}, not {node.token.text} of {given}{hint}")
+        message = f"expected {usage}, not {node.token.text} of {given}{hint}"
+        return self.fail(node, node.token, message, *arguments)
 
     def type_test(self, node: Call, name: str, arguments: list[Compiled]) -> Compiled:
         if len(arguments) != 1:

@@ -14,6 +14,8 @@ class CompileError:
     column: int
     end_column: int
     message: str
+    follows: bool = False
+    """It only follows from another mistake. A condition alone reports it, as the original does; a route does not."""
 
     def as_json(self) -> dict[str, Any]:
         """The form in HTTP responses."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from fairlead_edge import ascii_case
-from fairlead_edge.routes import functions
+from fairlead_edge.routes import functions, tokens
 from fairlead_edge.routes.compiler import CompiledRoute, Condition, compile_node
 from fairlead_edge.routes.endpoints import TELEMETRY, TWIN_CHANGES
 from fairlead_edge.routes.errors import CompileError, error_at
@@ -103,7 +103,8 @@ _GLUED = re.compile(r"\|\||&&|[*+%]|^-|(?<=[0-9A-Za-z_])-(?=[0-9])")
 
 
 def advise(route: CompiledRoute) -> list[CompileError]:
-    """Advice on sources that no message has, and on operators that are part of a name because blanks are missing."""
+    """Advice on sources that no message has, on operators that are part of a name because blanks are missing, and on
+    properties named like a path into the body."""
     found: list[CompileError] = []
     if message := _source_advice(route.source.text):
         start = route.text.find("/")
@@ -112,6 +113,9 @@ def advise(route: CompiledRoute) -> list[CompileError]:
         for node in _names(route.condition.node):
             if glued := _GLUED.search(node.token.text):
                 message = f"{node.token.text} is one name; put blanks around {glued[0]} if it is meant as an operator"
+                found.append(error_at(route.text, node.token.start, node.token.end, message))
+            elif isinstance(node, Property) and node.name.startswith(tokens.BODY_PREFIX[1:]):
+                message = f"{node.token.text} is a property of the message; did you mean ${node.token.text}?"
                 found.append(error_at(route.text, node.token.start, node.token.end, message))
     return found
 

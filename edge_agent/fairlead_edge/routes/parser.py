@@ -100,7 +100,7 @@ _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 _CONSTANTS = {"true": True, "false": False, "null": None, "undefined": UNDEFINED}
 _CLOSERS = {
     "&&": "did you mean AND?",
-    "==": "did you mean =?",
+    "==": "'==' is not an operator; use '='",
     "in": "there is no IN; compare with = and join with OR",
     "||": "|| joins texts; did you mean OR?",
 }
@@ -122,7 +122,7 @@ def parse_condition(text: str, errors: list[CompileError]) -> Node | None:
     Raises `Invalid` if nothing after the mistake can be trusted.  If the end comes too early (a missing closing
     parenthesis or quote), the mistake is added to `errors`, and the tree is good enough to find others.
     """
-    parser = _Parser(text, tokens.tokenize_condition(text), errors)
+    parser = _Parser(text, tokens.tokenize_condition(text), errors, what="condition")
     if parser.next.kind == tokens.END:
         return None
     condition = parser.coalesce()
@@ -163,8 +163,9 @@ def parse_source(text: str) -> SourcePattern | None:
 class _Parser:
     """One token of look-ahead."""
 
-    def __init__(self, text: str, found: list[Token], errors: list[CompileError]) -> None:
+    def __init__(self, text: str, found: list[Token], errors: list[CompileError], what: str = "route") -> None:
         self.text = text
+        self.what = what
         self.tokens = found
         self.errors = errors
         self.index = 0
@@ -196,8 +197,8 @@ class _Parser:
         elif token is None and at.kind == ")":
             message = "unmatched closing ')'"
         elif token is None:
-            found = "the end" if at.kind == tokens.END else repr(at.text)
-            message = f"syntax error at {found}: {message}"
+            start = f"unexpected end of {self.what}" if at.kind == tokens.END else f"syntax error at {at.text!r}"
+            message = f"{start}: {message}"
         # The end of input has no character; it is shown one column after the last.
         raise Invalid([*self.errors, error_at(self.text, at.start, max(at.end, at.start + 1), message)])
 
@@ -280,8 +281,9 @@ class _Parser:
             self.fail(f"syntax error at {token.text!r}: brackets are possible only after $body.", token)
         if token.kind in tokens.KEYWORDS:
             self.fail(f"a value is missing; {token.text} is a keyword and cannot name a property")
-        if token.kind == "=" and self.index and self.tokens[self.index - 1].kind == "=":
-            self.fail(_CLOSERS["=="])
+        before = self.tokens[max(0, self.index - 1)]
+        if token.kind == before.kind == "=" and before.end == token.start:
+            self.fail(_CLOSERS["=="], Token("=", "==", before.start, token.end))
         return self.fail("expected a value")
 
     def literal(self) -> Literal:
@@ -379,7 +381,7 @@ class _Parser:
         if self.take(tokens.SYSTEM):
             if token.text.lower() == endpoints.UPSTREAM_TEXT:
                 return Sink()
-            self.note(token, f"no sink {token.text!r}; did you mean {endpoints.UPSTREAM_TEXT}?")
+            self.note(token, f"unknown sink {token.text!r}; did you mean {endpoints.UPSTREAM_TEXT}?")
             return None
         name = self.need(
             tokens.NAME, f'expected {endpoints.UPSTREAM_TEXT} or {endpoints.BROKERED_TEXT}("/modules/m/inputs/i")'
@@ -389,7 +391,7 @@ class _Parser:
         address = self.need(tokens.STRING, "expected a quoted address such as '/modules/m/inputs/i'")
         self.need(")", "the closing ) is missing")
         if name.text.lower() != endpoints.BROKERED_TEXT.lower():
-            self.note(name, f"no sink {name.text!r}; did you mean {endpoints.BROKERED_TEXT}?")
+            self.note(name, f"unknown sink {name.text!r}; did you mean {endpoints.BROKERED_TEXT}?")
             return None
         try:
             return endpoints.brokered(unescape(address.text[1:-1]))

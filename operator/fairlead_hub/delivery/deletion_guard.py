@@ -17,10 +17,26 @@ from collections.abc import Callable, Set
 import msgspec
 
 from fairlead_hub.settings import DeletionGuardSettings as Limits
+from fairlead_wire.objects.api_group import APPROVE_DELETIONS
 
 ID_CHARS = 8
 MISTAKEN_CHARS_MAX = 32
 """Of an id that a person wrote and that is none."""
+
+
+CAUSE = "a SyncRule, a label or a namespace was probably changed or deleted; restore it and the guard resets"
+"""Said before the way that deletes."""
+_MISTAKEN = " (the annotation has "
+
+
+def remedy(node: str) -> str:
+    """What to do about a guard that has tripped, for people; the way back first."""
+    return f"{CAUSE}. If the deletions are intended: fairlead approve {node}"
+
+
+def mistaken_in(why: str) -> str:
+    """The part of ``DeletionGuard.why`` about an approval that is none; empty if it has none."""
+    return why.partition(_MISTAKEN)[2]
 
 
 class Tripped(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,11 +134,11 @@ class DeletionGuard:
     def why(self) -> str:
         """The reason and the remedy, for people."""
         id = self.tripped.id if self.tripped is not None else ""
-        mistaken = f" (the annotation has {self._mistaken!r}, which approves nothing)" if self._mistaken else ""
+        mistaken = f"{_MISTAKEN}{self._mistaken!r}, which approves nothing)" if self._mistaken else ""
         return (
-            f"deletion guard: {self.count} deletions are due, more than {self._limits.removals_max} at once; if they "
-            f"are meant: kubectl annotate enode {self._node} --overwrite fairlead.dev/approve-deletions={id}"
-            f"{mistaken}"
+            f"deletion guard: {self.count} deletions are due, more than {self._limits.removals_max} within"
+            f" {self._limits.window_seconds:g} s: {remedy(self._node)}, or kubectl annotate enode {self._node}"
+            f" --overwrite {APPROVE_DELETIONS}={id}{mistaken}"
         )
 
     def approve(self, id: str) -> bool:

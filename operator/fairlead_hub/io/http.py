@@ -17,7 +17,6 @@ from fairlead_hub.view import HubView
 from fairlead_wire.http import browser, openapi
 from fairlead_wire.http.openapi import Operation
 from fairlead_wire.io import tls
-from fairlead_wire.objects import api_group
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 HANDSHAKE_SECONDS = 10.0
@@ -140,7 +139,7 @@ class NodesApi:
     async def _one_node(self, request: web.Request) -> web.Response:
         name = request.match_info["node"]
         found = self._view.node(name, self._clock())
-        return _json(found) if found is not None else _error(404, "no_node", api_group.no_edge_node(name))
+        return _json(found) if found is not None else _error(404, "no_node", self._view.no_node(name))
 
     async def _explain(self, request: web.Request) -> web.Response:
         query = request.query

@@ -17,11 +17,12 @@ from fairlead_hub.cluster import api_json, content, deletion_blocked, paused_obj
 from fairlead_hub.cluster.content import LiveObject
 from fairlead_hub.cluster.object_cache import ObjectCache
 from fairlead_hub.cluster.placement import Placement
+from fairlead_hub.delivery import deletion_guard
 from fairlead_hub.io.cluster.api_error import ApiRefused, UnreadableAnswer
 from fairlead_hub.io.cluster.kind_watch import discover
 from fairlead_hub.io.cluster.kube import Kube
 from fairlead_hub.settings import NodeDelivery
-from fairlead_hub.status import node_routes, object_sync, sync_rule_status, to_table
+from fairlead_hub.status import edge_node, node_routes, object_sync, sync_rule_status, to_table
 from fairlead_wire.errors import Malformed
 from fairlead_wire.objects import api_group
 from fairlead_wire.objects.api_group import APPROVE_DELETIONS, EDGE_LABEL, PAUSED
@@ -34,17 +35,20 @@ POD_KIND = content.ServedKind(group="", version="v1", kind="Pod", plural="pods",
 
 
 async def nodes(kube: Kube, selector: str = "") -> list[dict[str, Any]]:
-    """One row for each edge Node that matches ``selector``, from its EdgeNode and its records.
+    """One row for each edge Node that matches ``selector``, from its EdgeNode.
+
+    Without a selector also one for each EdgeNode that remains of a deleted Node, for its certificates.
 
     Raises ``ApiRefused`` or ``ApiUnavailable``.
     """
     edges = await items(kube, "api/v1/nodes", labelSelector=",".join(filter(None, (EDGE_LABEL, selector))))
     edge_nodes = {item["metadata"]["name"]: item for item in await items(kube, f"{api_group.ROOT}/edgenodes")}
     rows = []
-    for edge in edges:
-        name = edge["metadata"]["name"]
+    remaining = {n: each for n, each in edge_nodes.items() if not selector and each.get("status", {}).get("identity")}
+    for name, edge in (remaining | {each["metadata"]["name"]: each for each in edges}).items():
         account = edge_nodes.get(name, {})
         said = account.get("status", {})
+        deleted = edge_node.deletion_text(name, said.get("identity")) if edge is account else ""
         rows.append(
             {
                 "node": name,
@@ -66,6 +70,7 @@ async def nodes(kube: Kube, selector: str = "") -> list[dict[str, Any]]:
                 "deletionGuard": said.get("deletionGuard"),
                 "rules": _rules_message(said),
                 "toTable": to_table.rows_in(said),
+                **({"nodeDeleted": deleted} if deleted else {}),
             }
         )
     return sorted(rows, key=lambda row: str(row["node"]))
@@ -99,7 +104,7 @@ async def unreadable(kube: Kube) -> list[dict[str, Any]]:
 
 
 async def troubled(kube: Kube) -> list[dict[str, Any]]:
-    """SyncRules and EdgeRoutes that select no node, have an unlistable kind, or are not in force at some node."""
+    """SyncRules and EdgeRoutes that select nothing, have an unlistable kind, fail at some node, or have warnings."""
     found = [
         sync_rule_status.trouble(kind, str(item["metadata"]["name"]), item.get("status") or {})
         for plural, kind in (("syncrules", "SyncRule"), ("edgeroutes", "EdgeRoutes"))
@@ -160,7 +165,8 @@ async def _may_send_changed(kube: Kube, node: str, code: str, answer: str) -> tu
     guard = account.get("status", {}).get("deletionGuard")
     if code == "deleting" and guard and not guard.get("approved"):
         id = guard["id"]
-        text = f"deletion guard: {guard['count']} deletions are due; approved by {APPROVE_DELETIONS}={id}"
+        due = f"deletion guard: {guard['count']} deletions are due"
+        text = f"{due}: {deletion_guard.remedy(node)} ({APPROVE_DELETIONS}={id})"
         return "deletion_guard", text
     return code, answer
 

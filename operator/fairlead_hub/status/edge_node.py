@@ -6,11 +6,13 @@ messages routed before a change must not be refused after it (contract section 8
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from fairlead_hub.cluster.sync_rule import DEFAULT_TOPIC
+from fairlead_hub.delivery import deletion_guard
 from fairlead_hub.delivery.deletion_guard import DeletionGuard
 from fairlead_hub.identity import revocation
 from fairlead_hub.identity.revocation import Revocation
@@ -68,6 +70,8 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The hub's fencing number that the node reports to have obeyed, if it is refused because ours is lower."""
     stale_hub: str = ""
     """The same as a sentence."""
+    deleted: str = ""
+    """That its Node is gone, as a sentence; its document remains for its certificates."""
 
     @property
     def queued(self) -> int:
@@ -101,6 +105,8 @@ class EdgeNodeDocument(status_cache.StatusDocument, frozen=True, kw_only=True):
 
 STALE_HUB = "StaleHub"
 """Reason of condition Connected if a node is refused because it has obeyed a hub with a higher fencing number."""
+NODE_DELETED = "NodeDeleted"
+"""Reason of condition Connected if the Node is gone and the document remains, because of the node's certificates."""
 NUMBER_MAX = 2**53
 """Above any possible count or epoch."""
 _TYPES: dict[str, type | tuple[type, ...]] = {
@@ -148,6 +154,29 @@ def _is_possible(key: str, value: Any) -> bool:
     return True
 
 
+def deletion(node: str, identity: Mapping[str, Any] | None) -> tuple[str, str]:
+    """What to say of a document whose Node is gone, and the remedy; ``identity`` is that of its status."""
+    known = identity or {}
+    stays = f"remains until {known['expires']}" if known.get("expires") else "is still there"
+    if known.get("state") == "Revoked":
+        stays = "remains, because it records a revocation"
+    return (
+        f"Node {node} was deleted or lost the label {api_group.EDGE_LABEL}; its EdgeNode {stays}",
+        f"recreate the Node and then run fairlead node approve {node}, or run fairlead node delete {node}",
+    )
+
+
+def deletion_text(node: str, identity: Mapping[str, Any] | None) -> str:
+    """``deletion`` as sentences."""
+    what, remedy = deletion(node, identity)
+    return f"{what}. {remedy[0].upper()}{remedy[1:]}."
+
+
+def is_deleted(status: Mapping[str, Any]) -> bool:
+    """Whether this status says that the Node is gone."""
+    return bool(_condition(status, "Connected").get("reason") == NODE_DELETED)
+
+
 def head(node: str, node_uid: str, revoked: Revocation | None = None) -> dict[str, Any]:
     """Owned by the Node, so that the garbage collector deletes it even if no hub runs; without a UID it has no owner.
 
@@ -164,7 +193,8 @@ def head(node: str, node_uid: str, revoked: Revocation | None = None) -> dict[st
 def status(facts: NodeFacts, before: list[dict[str, Any]], generation: int, now: str, fence: int) -> dict[str, Any]:
     """The status subresource."""
     edge = facts.edge
-    reason = "Connected" if facts.connected else STALE_HUB if facts.stale_hub else "Away"
+    away = NODE_DELETED if facts.deleted else STALE_HUB if facts.stale_hub else "Away"
+    reason = "Connected" if facts.connected else away
     paused = "Annotation" if facts.paused else "NotPaused"
     stopped = facts.guard.why if facts.guard is not None and facts.guard.stops else ""
     tripped = "TooManyDeletions" if stopped else "NotTripped"
@@ -193,7 +223,7 @@ def status(facts: NodeFacts, before: list[dict[str, Any]], generation: int, now:
         "obeyedFence": facts.obeyed_fence,
         "fence": fence,
         "conditions": [
-            condition("Connected", facts.connected, reason, facts.stale_hub, before, generation, now),
+            condition("Connected", facts.connected, reason, facts.deleted or facts.stale_hub, before, generation, now),
             condition("Synced", not behind, behind or "AllHeld", why, before, generation, now),
             condition("RulesReadable", not facts.unreadable, readable, facts.unreadable, before, generation, now),
             condition("Paused", bool(facts.paused), paused, facts.paused, before, generation, now),
@@ -204,16 +234,18 @@ def status(facts: NodeFacts, before: list[dict[str, Any]], generation: int, now:
 
 def _behind(facts: NodeFacts) -> tuple[str, str]:
     """Why the node is not in sync: a reason in one word and a message; both empty if it is."""
+    if facts.deleted:
+        return NODE_DELETED, "its Node was deleted"
     if not facts.connected:
-        return "Away", ""
+        return "Away", "the node is not connected"
     if facts.parked:
-        return "Parked", ""
+        return "Parked", f"{facts.parked} of {facts.wanted} objects parked after too many refusals"
     if facts.guard is not None and facts.guard.stops:
-        return "DeletionGuard", ""
+        return "DeletionGuard", "the deletion guard stops deletions"
     if facts.paused and facts.pending:
-        return "Paused", ""
+        return "Paused", "objects wait until the node is resumed"
     if facts.held < facts.wanted:
-        return "Connected", ""
+        return "ObjectsPending", f"{facts.wanted - facts.held} of {facts.wanted} objects not acknowledged"
     for key, why in facts.kept:
         return "Kept", f"{resource.shown(key)} and perhaps more should go and is kept: {why}"
     return "", ""
@@ -260,7 +292,7 @@ def connection_only(status: dict[str, Any], observed: dict[str, Any]) -> bool:
         and _held_of(status) == _held_of(observed)
         and ("routes" not in observed or _mistakes_of(status) == _mistakes_of(observed))
         and _of_rules(status) == _of_rules(observed)
-        and _stale_hub(status) == _stale_hub(observed)
+        and _needs_person(status) == _needs_person(observed)
     )
 
 
@@ -269,17 +301,19 @@ def counts_only(status: dict[str, Any], observed: dict[str, Any]) -> bool:
     keys = ("connected", "storeEpoch", "agentVersion", "objectsParked", "grantedTopics", "paused")
     same = all(status.get(key) == observed.get(key) for key in keys) and _guard_of(status) == _guard_of(observed)
     same = same and _same_identity(status.get("identity"), observed.get("identity"))
-    return same and _of_rules(status) == _of_rules(observed) and _stale_hub(status) == _stale_hub(observed)
+    return same and _of_rules(status) == _of_rules(observed) and _needs_person(status) == _needs_person(observed)
 
 
-def _stale_hub(status: dict[str, Any]) -> Any:
+def _needs_person(status: dict[str, Any]) -> Any:
+    """Why it has no session, if it does not come back by itself."""
     found = _condition(status, "Connected")
-    return found.get("message", "") if found.get("reason") == STALE_HUB else ""
+    return found.get("message", "") if found.get("reason") in (STALE_HUB, NODE_DELETED) else ""
 
 
-def _guard_of(status: dict[str, Any]) -> tuple[Any, Any]:
+def _guard_of(status: dict[str, Any]) -> tuple[Any, Any, Any]:
     guard = status.get("deletionGuard")
-    return (guard.get("id"), guard.get("approved")) if isinstance(guard, dict) else (None, None)
+    mistaken = deletion_guard.mistaken_in(str(_condition(status, "DeletionGuard").get("message", "")))
+    return (guard.get("id"), guard.get("approved"), mistaken) if isinstance(guard, dict) else (None, None, "")
 
 
 def _same_identity(identity: Any, observed: Any) -> bool:
@@ -311,7 +345,7 @@ def _of_rules(status: dict[str, Any]) -> Any:
     return _condition(status, "RulesReadable").get("message", "")
 
 
-def _condition(status: dict[str, Any], type: str) -> dict[str, Any]:
+def _condition(status: Mapping[str, Any], type: str) -> dict[str, Any]:
     conditions = status.get("conditions")
     if not isinstance(conditions, list):
         return {}

@@ -78,6 +78,8 @@ class NodeStatus:
     def set_uid(self, node: str, uid: str) -> None:
         """The edge Node of this name has this UID."""
         self.node_uids[node] = uid
+        if edge_node.is_deleted(self._standing(node)):
+            self._unreported.add(node)
 
     def drop_uid(self, node: str) -> None:
         """There is no edge Node of this name any more."""
@@ -174,8 +176,13 @@ class NodeStatus:
             self.returning.expect(node, now)
         # For a connected node, foreign changes are compared with our own state.
         edited = is_news and connected
-        if edited or (away and self._nodes_listed) or observed.is_absurd(self._cache.fence):
+        is_otherwise = self._is_otherwise(node, observed.status)
+        if edited or (away and self._nodes_listed) or is_otherwise or observed.is_absurd(self._cache.fence):
             self._unreported.add(node)
+
+    def _is_otherwise(self, node: str, status: status_cache.Status) -> bool:
+        """Whether this status says that the Node is gone and it is not, or the other way round."""
+        return self._nodes_listed and edge_node.is_deleted(status) != self.is_gone(node)
 
     # ---- what is written -------------------------------------------------------------------------
 
@@ -221,7 +228,9 @@ class NodeStatus:
         elif now - self._first_report >= RETURN_SECONDS and not self._grace_over:
             self._grace_over = True
             for name, observed in self._cache.observed.items():
-                if name[0] == EDGE_NODES and observed.status.get("connected"):
+                if name[0] != EDGE_NODES:
+                    continue
+                if observed.status.get("connected") or self._is_otherwise(name[2], observed.status):
                     self._unreported.add(name[2])
 
     def returned(self, now: float) -> ReturnSummary | None:
@@ -325,6 +334,7 @@ class NodeStatus:
         if session is None:
             said = self._standing(node)
             obeyed, stale_hub = self._stale_hub.get(node, (None, ""))
+            deleted = edge_node.deletion_text(node, terms.identity) if self.is_gone(node) else ""
             return edge_node.NodeFacts(
                 connected=False,
                 hub=self._hub,
@@ -345,6 +355,7 @@ class NodeStatus:
                 to_table=to_table,
                 obeyed_fence=obeyed,
                 stale_hub=stale_hub,
+                deleted=deleted,
             )
         return edge_node.NodeFacts(
             connected=True,

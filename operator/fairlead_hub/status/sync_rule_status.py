@@ -5,7 +5,7 @@ Only the status subresource is written; specs belong to their users.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from fairlead_hub.cluster import deletion_blocked, sync_rule
@@ -17,9 +17,13 @@ from fairlead_wire.objects.api_group import EDGE_LABEL
 MATCHES_DEFINITION = "the object matches its definition"
 MESSAGE_CHARS_MAX = 1024
 """Limit of the message for the column; the conditions have the full text."""
+WARNINGS_CHARS_MAX = 300
+"""Of warnings in a line for people."""
 NO_NODE = "selects no node"
 NO_NODE_REMEDY = f"compare nodeSelector with kubectl get nodes -l {EDGE_LABEL} --show-labels"
 """Also applies if only the edge label is missing: then the command lists no node."""
+NO_OBJECT = "selects no object"
+NO_OBJECT_REMEDY = "compare namespaces, names and labels in its objects with kubectl get"
 
 
 def of_rule(
@@ -44,15 +48,17 @@ def of_rule(
     why = "; ".join(unlisted)
     members = len(placement.rules.members_of(name))
     nowhere = no_node(members) if placement.listed.nodes and not broken else ""
+    objects = placement.rules.matches.count(name)
+    nothing = no_object() if listed and entries and not objects and not broken else ""
     conditions = conditions_of(before)
     return {
         "observedGeneration": generation,
         "matchedNodes": members,
-        "matchedObjects": placement.rules.matches.count(name),
+        "matchedObjects": objects,
         "unlistedKinds": unlisted,
         # An unreadable rule may have been readable before: a restarted hub must know what it selected.
         "lastReadable": _form(rule) if rule is not None else _unknown_form(placement, name, before),
-        "message": "; ".join(filter(None, (broken, nowhere, why)))[:MESSAGE_CHARS_MAX],
+        "message": "; ".join(filter(None, (broken, nowhere, nothing, why)))[:MESSAGE_CHARS_MAX],
         "conditions": [
             condition("Accepted", not broken, _accepted(placement, name), broken, conditions, generation, now),
             condition("Listed", listed, "Unlistable" if unlisted else "Listed" if listed else "Listing", why,
@@ -67,14 +73,46 @@ def no_node(selected: int) -> str:
     return "" if selected else f"{NO_NODE}: {NO_NODE_REMEDY}"
 
 
+def no_object() -> str:
+    """What is said of a rule whose kinds are listed and that selects none of their objects."""
+    return f"{NO_OBJECT}: {NO_OBJECT_REMEDY}"
+
+
+def nothing_selected(message: str) -> Iterator[tuple[str, str]]:
+    """What an object's message says about selecting nothing: what, and the remedy."""
+    for what, remedy in ((NO_NODE, NO_NODE_REMEDY), (NO_OBJECT, NO_OBJECT_REMEDY)):
+        if f"; {what}: " in f"; {message}":
+            yield what, remedy
+
+
+def failing(status: Mapping[str, Any]) -> str:
+    """The first error of an EdgeRoutes object that is not in force at some node, and how many more there are."""
+    found: dict[str, str] = {}
+    for row in status.get("failingNodes") or ():
+        for each in row.get("errors") or ({"message": row.get("message")},):
+            said = ": ".join(str(part) for part in (each.get("route"), each.get("message")) if part)
+            found.setdefault(said, str(row.get("node")))
+    first, node = next(iter(found.items()), ("", ""))
+    more = f"; and {len(found) - 1} more; see fairlead routes --by-node" if len(found) > 1 else ""
+    return f"{first} [{node}]{more}" if first else str(status.get("message") or node)
+
+
+def warnings(status: Mapping[str, Any]) -> str:
+    """The warnings about an EdgeRoutes object that is accepted; empty without any."""
+    warned = next((each for each in conditions_of(status) if each.get("type") == "Warned"), {})
+    said = str(warned.get("message") or "") if warned.get("status") == "True" else ""
+    return said if len(said) <= WARNINGS_CHARS_MAX else f"{said[:WARNINGS_CHARS_MAX]}…"
+
+
 def trouble(kind: str, name: str, status: Mapping[str, Any]) -> dict[str, Any] | None:
     """A row for people, of a SyncRule or EdgeRoutes object whose status says that not all of it works; else None."""
     said = str(status.get("message") or "")
     reasons = [str(each) for each in status.get("unlistedKinds") or ()]
     if not reasons and status.get("failingNodes"):
-        reasons = [f"not in force everywhere: {said or status['failingNodes'][0].get('node')}"]
-    if said.startswith(NO_NODE):
-        reasons.insert(0, no_node(0))
+        reasons = [f"not in force everywhere: {failing(status)}"]
+    elif not reasons and (warned := warnings(status)):
+        reasons = [f"accepted with warnings: {warned}"]
+    reasons[:0] = [f"{what}: {remedy}" for what, remedy in nothing_selected(said)]
     return {"kind": kind, "name": name, "reason": "; ".join(reasons)} if reasons else None
 
 

@@ -152,7 +152,7 @@ def test_match_of_nothing() -> None:
     [
         ({"manifest": {**SAMPLE, "schemaVersion": "2.0"}}, "schemaVersion: 2.0 is not known"),
         ({"manifest": SAMPLE}, "> compares two values of the same type"),
-        ({"manifest": manifest(a={"route": "FROM /* INTO $upstream", "priority": 10})}, "priority: must be from 0"),
+        ({"manifest": manifest(a={"route": "FROM /* INTO $upstream", "priority": 10})}, "priority: must be between 0"),
         ({"manifest": manifest(**{"": "FROM /* INTO $upstream"})}, "name: Azure IoT Edge accepts no name"),
         ({"manifest": manifest(**{"a.b": "FROM /* INTO $upstream"})}, "name: Azure IoT Edge accepts no name"),
         ({"manifest": 5}, "manifest: expected an object"),
@@ -257,7 +257,10 @@ def test_check_of_a_manifest_that_is_none(tmp_path: Path) -> None:
     done = run("check", str(file))
     assert done.exit_code == 1
     assert f"{file}:1:19: schemaVersion: 9.9 is not known" in done.stdout
-    assert f"{file}:1:1: storeAndForwardConfiguration: is missing" in done.stdout
+    assert (
+        f"{file}:1:1: storeAndForwardConfiguration: is missing; write for example {{timeToLiveSecs: 7200}}"
+        in done.stdout
+    )
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,9 @@ def test_what_must_be_there() -> None:
         "storeAndForwardConfiguration",
     ]
     assert refusal(document([])) == ("routes: expected an object of names and routes",)
-    assert refusal(document(storeAndForwardConfiguration=[])) == ("storeAndForwardConfiguration: expected an object",)
+    assert refusal(document(storeAndForwardConfiguration=[])) == (
+        "storeAndForwardConfiguration: expected an object; write for example {timeToLiveSecs: 7200}",
+    )
 
 
 def test_routes_may_be_missing_in_1_0_and_empty_always() -> None:
@@ -129,21 +131,24 @@ def test_string_and_object_form() -> None:
         ("", "route: is missing or empty"),
         ([UP], "route: expected text"),
         (5, "route: expected text"),
-        ({"route": UP, "priority": 10}, "priority: must be from 0 (first) to 9, is 10"),
+        ({"route": UP, "priority": 10}, "priority: must be between 0 (most urgent) and 9, but is 10"),
         (
             {"route": UP, "priority": 2_000_000_000},
-            "priority: must be from 0 (first) to 9, is 2000000000; leave it out for the default",
+            "priority: must be between 0 (most urgent) and 9, but is 2000000000; leave it out for the default",
         ),
-        ({"route": UP, "priority": -1}, "priority: must be from 0"),
-        ({"route": UP, "priority": 1.0}, "priority: must be from 0"),
-        ({"route": UP, "priority": True}, "priority: must be from 0"),
-        ({"route": UP, "priority": "1"}, "priority: must be from 0"),
-        ({"route": UP, "timeToLiveSecs": -1}, "timeToLiveSecs: must be from 0 (inherit) to 4294967295"),
-        ({"route": UP, "timeToLiveSecs": 4_294_967_296}, "timeToLiveSecs: must be from 0"),
+        ({"route": UP, "priority": -1}, "priority: must be between 0"),
+        ({"route": UP, "priority": 1.0}, "priority: must be between 0"),
+        ({"route": UP, "priority": True}, "priority: must be between 0"),
+        ({"route": UP, "priority": "1"}, "priority: must be between 0"),
+        (
+            {"route": UP, "timeToLiveSecs": -1},
+            "timeToLiveSecs: must be a whole number of seconds from 0 (inherit) to 4294967295, but is -1",
+        ),
+        ({"route": UP, "timeToLiveSecs": 4_294_967_296}, "timeToLiveSecs: must be a whole number of seconds from 0"),
         ({"route": UP, "topic": "alarms"}, "topic: expected namespace/name"),
         ({"route": UP, "topic": "a/b/c"}, "topic: expected namespace/name"),
         ({"route": UP, "topic": 5}, "topic: expected namespace/name"),
-        ({"route": UP, "topic": "system/events"}, "topic: namespace system is for Fairlead's own events"),
+        ({"route": UP, "topic": "system/events"}, "topic: namespace system is reserved for Fairlead's own events"),
     ],
 )
 def test_a_bad_field_quarantines_its_route_alone(route: Any, reason: str) -> None:

@@ -281,8 +281,8 @@ def test_the_number_of_reported_mistakes_is_bounded() -> None:
         ("concat('a') = 'a'", "expected concat(text, text, ...), not concat of 'a'"),
         ("length() = 5", "expected length(text), not length of nothing"),
         ("substring('a', 'b') = 'x'", "expected substring(text, start) or substring(text, start, length)"),
-        ("lenght('a') = 1", "there is no function lenght; did you mean length?"),
-        ("xyzzy('a') = 1", "there is no function xyzzy"),
+        ("lenght('a') = 1", "unknown function lenght; did you mean length?"),
+        ("xyzzy('a') = 1", "unknown function xyzzy"),
         ("a AND true", "AND needs true or false on both sides, but a is always text and the right side is true"),
         ("$body.[0] = 1", "not a path into the body: a name is missing"),
         ("$body.a.0 = 1", "an array element is written name[0]"),
@@ -295,4 +295,4 @@ def test_suggestions(condition: str, said: str) -> None:
 def test_long_names_cost_no_time() -> None:
     """A function name of sixty thousand characters gets an answer at once, without a suggestion."""
     (error,) = mistakes("x" * 60_000 + "()")
-    assert error.message.startswith("there is no function")
+    assert error.message.startswith("unknown function")

@@ -48,6 +48,7 @@ def test_an_unreadable_body_says_why() -> None:
     [
         ("FROM /messages/modules/*/outputs/o INTO $upstream", 6, "a * counts only at the end"),
         ("FROM /message/* INTO $upstream", 6, "no message comes from here"),
+        ("FROM /* WHERE body.temp = 'x' INTO $upstream", 15, "is a property of the message; did you mean $body.temp?"),
         ("FROM /* WHERE a||b = 'x' INTO $upstream", 15, "a||b is one name; put blanks around ||"),
         ("FROM /* WHERE length(qty-1) = 3 INTO $upstream", 22, "qty-1 is one name; put blanks around -"),
         ("FROM /* WHERE x = 'a' AND NOT is_defined(a*2) INTO $upstream", 42, "put blanks around *"),

@@ -40,9 +40,10 @@ def test_precedence(condition: str, expected: bool | str) -> None:
         ("5 = 5)", (1, 6, 7), "unmatched closing ')'"),
         ("a = 'abc", (1, 5, 9), "unterminated string"),
         ("a = @", (1, 5, 6), "invalid symbol '@'"),
-        ("a =", (1, 4, 5), "syntax error at the end"),
-        ("a = \n\n  ", (3, 3, 4), "syntax error at the end"),
-        ("a = 'x'\nAND b == 'y'", (2, 8, 9), "did you mean =?"),
+        ("a =", (1, 4, 5), "unexpected end of condition: expected a value"),
+        ("a = \n\n  ", (3, 3, 4), "unexpected end of condition"),
+        ("a = 'x'\nAND b == 'y'", (2, 7, 9), "'==' is not an operator; use '='"),
+        ("a = = 'y'", (1, 5, 6), "expected a value"),
         ("a = 'x' && b = 'y'", (1, 9, 11), "did you mean AND?"),
         ("(a = 'x' && b = 'y')", (1, 10, 12), "did you mean AND?"),
         ("a = 'x' in b", (1, 9, 11), "there is no IN"),
@@ -72,7 +73,8 @@ def test_syntax_errors_name_their_place(condition: str, place: tuple[int, int, i
         ("FROM /a/ INTO $upstream", 10, "expected a name or * after the slash"),
         ("FROM /a//b INTO $upstream", 9, "expected a name or * after the slash"),
         ("FROM /messages/<NAME> INTO $upstream", 16, "expected a name or * after the slash"),
-        ("FROM /a", 8, "INTO and a sink are missing"),
+        ("FROM /a", 8, "unexpected end of route: INTO and a sink are missing"),
+        ("FROM /a WHERE b == 'c' INTO $upstream", 17, "'==' is not an operator; use '='"),
         ("FROM /a WHERE b = 'c'", 22, "expected an operator, or INTO"),
         ("FROM /a WHERE b > 8 && c < 2 INTO $upstream", 21, "did you mean AND?"),
         ("FROM /a WHERE b in c INTO $upstream", 17, "there is no IN"),
@@ -129,7 +131,7 @@ def test_a_parenthesis_that_is_open_before_into() -> None:
     parsed = parser.parse_route("FROM /a WHERE (b = 'c' INTO $cloud")
     assert [(error.column, error.message) for error in parsed.errors] == [
         (15, "missing closing ')'"),
-        (29, "no sink '$cloud'; did you mean $upstream?"),
+        (29, "unknown sink '$cloud'; did you mean $upstream?"),
     ]
 
 

@@ -135,6 +135,42 @@ async def test_what_looks_like_a_copy_waits_and_is_said_once(core: Core) -> None
     assert (await identity(core))["held"] == ""
 
 
+@pytest.mark.parametrize("is_restarted", [False, True])
+async def test_a_deleted_node_is_said_to_be_deleted_until_it_is_made_again(core: Core, is_restarted: bool) -> None:
+    """Also by a hub that did not run when it was deleted; the remedies are named."""
+
+    def link() -> tuple[str, str]:
+        found = core.api.documents[EDGE_NODES, "", "edge-1"].status["conditions"][0]
+        return found["reason"], found["message"]
+
+    session, _ = open_session(core, shown(1))
+    core.hub.sessions.closed(session, core.now)
+    await identity(core)
+    assert link() == ("Away", "")
+    if is_restarted:
+        later = Core("edge-2", listed=False)
+        later.api.documents.update(core.api.documents)
+        core = later
+        core.annotate("edge-1")
+        core.list_all()
+        await identity(core)  # it gives nodes time to return
+    else:
+        core.hub.cluster.drop_node("edge-1", core.now)
+    await identity(core)
+    assert link() == (
+        "NodeDeleted",
+        "Node edge-1 was deleted or lost the label node-role.kubernetes.io/edge; its EdgeNode remains until"
+        f" {shown(1).expires}. Recreate the Node and then run fairlead node approve edge-1, or run fairlead node"
+        " delete edge-1.",
+    )
+    core.annotate("edge-1")
+    assert core.hub.view.no_node("edge-1") == link()[1], "for people who ask the hub"
+    assert core.hub.view.no_node("edge-9").startswith("there is no Node edge-9 with label")
+    core.node("edge-1", uid="another")
+    await identity(core)
+    assert link() == ("Away", "")
+
+
 async def test_a_node_made_again_is_not_let_in_by_the_back_door(core: Core) -> None:
     """A deleted Node suspends its certificates; a late renewal must not make new ones of them unseen."""
     session, _ = open_session(core, shown(89.9))

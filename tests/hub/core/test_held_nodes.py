@@ -272,6 +272,7 @@ async def test_the_id_lets_them_go_and_an_old_id_does_not(core):
     first = (await reported(core))["deletionGuard"]["id"]
     core.annotate("edge-1", approve_deletions="00000000")
     assert edge.sent() == []
+    assert "has '00000000', which approves nothing" in condition(await reported(core), "DeletionGuard")[2]
     core.annotate("edge-1", approve_deletions=first)
     deletes = edge.sent()
     assert len(deletes) == 5

@@ -1,7 +1,10 @@
 """EdgeNode: one edge's account, and when it is worth a write."""
 
+import pytest
 from msgspec.structs import replace
 
+from fairlead_hub.delivery.deletion_guard import DeletionGuard
+from fairlead_hub.settings import DeletionGuardSettings
 from fairlead_hub.status import edge_node
 from fairlead_wire import message
 
@@ -39,9 +42,26 @@ def test_a_node_that_is_away_says_so():
     assert conditions(found)["Synced"][0] == "False"
 
 
-def test_parked_objects_are_not_synced():
-    """Even when as many are held as wanted."""
-    assert conditions(status(replace(ACCOUNT, parked=1)))["Synced"][0] == "False"
+GUARD = DeletionGuard("n", DeletionGuardSettings(removals_max=1), news=set(), text=str)
+GUARD.set_due({"a", "b"})
+GUARD.blocked("a", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason", "said"),
+    [
+        ({"connected": False}, "Away", "the node is not connected"),
+        ({"connected": False, "deleted": "Node n was deleted"}, "NodeDeleted", "its Node was deleted"),
+        ({"parked": 1}, "Parked", "1 of 3 objects parked after too many refusals"),
+        ({"guard": GUARD}, "DeletionGuard", "the deletion guard stops deletions"),
+        ({"paused": "why", "pending": 1}, "Paused", "objects wait until the node is resumed"),
+        ({"held": 2}, "ObjectsPending", "1 of 3 objects not acknowledged"),
+    ],
+)
+def test_why_a_node_is_not_synced(facts, reason, said):
+    """Parked objects even when as many are held as wanted."""
+    [found] = [each for each in status(replace(ACCOUNT, **facts))["conditions"] if each["type"] == "Synced"]
+    assert (found["status"], found["reason"], found["message"]) == ("False", reason, said)
 
 
 def test_what_is_kept_is_not_synced():

@@ -62,11 +62,39 @@ def test_a_rule_that_selects_no_node_says_so(placement):
     assert status_of(placement, "r", {}, 1, "t")["message"] == ""
 
 
+def test_a_rule_that_selects_no_object_says_so(placement):
+    """As soon as its kinds are listed, in status and doctor too."""
+    assert status_of(placement, "r", {}, 1, "t")["message"] == ""
+    placement.listed.kinds.add(CONFIG_MAP.group_kind)
+    found = status_of(placement, "r", {}, 1, "t")
+    assert found["message"] == sync_rule_status.no_object() and found["message"].startswith("selects no object: comp")
+    trouble = sync_rule_status.trouble("SyncRule", "r", found)
+    assert trouble is not None and trouble["reason"] == found["message"]
+    placement.rules.matches.object_changed([], ["r"])
+    assert status_of(placement, "r", {}, 1, "t")["message"] == ""
+
+
 @pytest.mark.parametrize(
     ("status", "reason"),
     [
         ({}, None),
         ({"message": "warnings: odd", "matchedNodes": 2}, None),
+        (
+            {"conditions": [{"type": "Warned", "status": "True", "message": "a: odd [n]"}]},
+            "accepted with warnings: a: odd [n]",
+        ),
+        ({"conditions": [{"type": "Warned", "status": "False", "message": ""}]}, None),
+        ({"message": sync_rule_status.no_object()}, sync_rule_status.no_object()),
+        (
+            {
+                "failingNodes": [
+                    {"node": "m", "errors": [{"route": "b", "message": "unknown"}, {"route": "c", "message": "bad"}]},
+                    {"node": "n", "errors": [{"route": "b", "message": "unknown"}]},
+                    {"node": "o", "state": "Lagging", "message": "it is away"},
+                ]
+            },
+            "not in force everywhere: b: unknown [m]; and 2 more; see fairlead routes --by-node",
+        ),
         ({"unlistedKinds": ["A: 403", "B: 404"], "message": "A: 403; B: 404"}, "A: 403; B: 404"),
         ({"failingNodes": [{"node": "n"}], "message": "b: unknown [n]"}, "not in force everywhere: b: unknown [n]"),
         ({"failingNodes": [{"node": "n"}]}, "not in force everywhere: n"),

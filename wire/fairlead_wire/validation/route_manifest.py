@@ -31,6 +31,10 @@ TOPIC: Final = r"[A-Za-z0-9_-]+/[A-Za-z0-9_-]+"
 NOT_BLANK: Final = r"[^\t\n\v\f\r ]"
 """Matches in any text that is not blank."""
 ROUTE_KEYS: Final = ("route", "priority", "timeToLiveSecs", "topic")
+SPEC_KEYS: Final = ("nodeSelector", "schemaVersion", "routes", "storeAndForwardConfiguration")
+"""Fields of the spec of an EdgeRoutes object: the API server refuses others."""
+SELECTOR_KEYS: Final = ("matchLabels", "matchExpressions")
+"""Fields of its nodeSelector."""
 
 
 def priority_shown(priority: int) -> int | str:

@@ -39,9 +39,9 @@ def register(root: click.Group) -> None:
 def nodes(wanted: tuple[str, ...], watch: bool, target: Target, shown: Printer) -> None:
     """List edge nodes from the cluster's API objects; exit 1 if there is no node with a given NAME.
 
-    STATUS is Connected, Away or Unknown (never seen), followed by any problems: Revoked, IdentityHeld, Paused,
-    DeletionGuard, RulesUnreadable. OBJECTS is held/wanted. With -o wide, TO TABLE is the time from acceptance to a
-    table by priority (median/95th percentile; "-": not measured). With -o json, each item is an EdgeNode with the
+    STATUS is Connected, Away, NodeDeleted or Unknown (never seen), followed by any problems: Revoked, IdentityHeld,
+    Paused, DeletionGuard, RulesUnreadable. OBJECTS is held/wanted. With -o wide, TO TABLE is the time from acceptance
+    to a table by priority (median/95th percentile; "-": not measured). With -o json, each item is an EdgeNode with the
     labels of its Node. `fairlead status` shows the same table, followed by the problems.
 
     \b
@@ -68,9 +68,14 @@ def none(selector: str) -> str:
 
 
 async def read(kube: Kube, selector: str = "") -> list[Item]:
-    """Edge nodes by name, joined with their EdgeNodes."""
+    """Edge nodes by name, joined with their EdgeNodes, and EdgeNodes whose Node was deleted."""
+    from fairlead_hub.status import edge_node
+
     edges, accounts = [await collections.items(kube, each.path, **(each.query or {})) for each in _asked(selector)]
-    return joined({_name(each): each for each in edges}, {_name(each): each for each in accounts})
+    found = {_name(each): each for each in accounts}
+    # Labels are those of Nodes: where some are asked for, no deleted Node has them.
+    gone = {n: each for n, each in found.items() if not selector and edge_node.is_deleted(each.get("status") or {})}
+    return joined({**gone, **{_name(each): each for each in edges}}, found)
 
 
 def joined(edges: Mapping[str, Item], accounts: Mapping[str, Item]) -> list[Item]:

@@ -159,6 +159,10 @@ def _rule_problems(found: dict[str, Any]) -> Iterator[str]:
 
 def _notes(row: dict[str, Any]) -> Iterator[str]:
     """The problems of this node, one sentence each."""
+    from fairlead_hub.delivery import deletion_guard
+
+    if row.get("nodeDeleted"):
+        yield str(row["nodeDeleted"])
     if row.get("lagSeconds"):
         yield f"{row['pending']} pending, the oldest for {durations.span(row['lagSeconds'])}"
     if row.get("paused"):
@@ -173,7 +177,7 @@ def _notes(row: dict[str, Any]) -> Iterator[str]:
     guard = row.get("deletionGuard")
     if guard and not guard["approved"]:
         stopped = quantities.of(guard["count"], "deletion")
-        yield f"deletion guard: {stopped} stopped; to approve: fairlead approve {row['node']}"
+        yield f"deletion guard: {stopped} stopped: {deletion_guard.remedy(row['node'])}"
     elif guard:
         yield f"deletion guard {guard['id']} approved: {quantities.of(guard['count'], 'deletion')} to go"
     if row.get("kept"):

@@ -13,7 +13,7 @@ import msgspec
 
 from fairlead_cli.cluster import collections, hub_role
 from fairlead_cli.cluster.target import Target
-from fairlead_cli.doctor.cluster import installation, objects, programs
+from fairlead_cli.doctor.cluster import hub_lease, installation, objects, programs
 from fairlead_cli.doctor.examination import Check, Finding, ok, problem
 from fairlead_hub import leadership
 from fairlead_hub.cluster.custom_resources import definitions as ours
@@ -154,7 +154,11 @@ async def _written(kube: Kube, kind: str, plural: str) -> Iterable[Finding]:
 async def _nodes(kube: Kube) -> list[Finding]:
     found = await collections.items(kube, f"{api_group.ROOT}/edgenodes")
     agents = [str((each.get("status") or {}).get("agentVersion", "")) for each in found]
-    return [*objects.judge_nodes(found), *programs.judge_versions(agents, distribution.version())]
+    is_hub_away = bool(await hub_lease.no_hub(kube))
+    return [
+        *objects.judge_nodes(found, is_hub_away=is_hub_away),
+        *programs.judge_versions(agents, distribution.version()),
+    ]
 
 
 async def _authorities(kube: Kube, at: str) -> Iterable[Finding]:

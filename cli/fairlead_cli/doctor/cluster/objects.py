@@ -7,8 +7,9 @@ from typing import Any
 
 from fairlead_cli.doctor.examination import Finding, ok, problem, warning, worst
 from fairlead_cli.text import quantities
+from fairlead_hub.delivery import deletion_guard
 from fairlead_hub.status import sync_rule_status
-from fairlead_hub.status.edge_node import STALE_HUB
+from fairlead_hub.status.edge_node import STALE_HUB, deletion, is_deleted
 
 SHOWN_MAX = 20
 """Maximum number of findings of one kind; the others are only counted."""
@@ -32,10 +33,13 @@ def judge_written(kind: str, items: Iterable[Mapping[str, Any]]) -> Iterator[Fin
             found.append(problem(check, text, _remedy_unlisted(status["unlistedKinds"])))
         elif status.get("failingNodes"):
             first = status["failingNodes"][0]
-            text = f"{kind} {name} is not in force everywhere: {status.get('message') or first.get('node')}"
+            text = f"{kind} {name} is not in force everywhere: {sync_rule_status.failing(status)}"
             found.append(warning(check, text, f"fairlead explain {check}/{name} --node {first.get('node')}"))
-        elif str(status.get("message") or "").startswith(sync_rule_status.NO_NODE):
-            found.append(warning(check, f"{kind} {name} {sync_rule_status.NO_NODE}", sync_rule_status.NO_NODE_REMEDY))
+        else:
+            for what, remedy in sync_rule_status.nothing_selected(str(status.get("message") or "")):
+                found.append(warning(check, f"{kind} {name} {what}", remedy))
+            if warned := sync_rule_status.warnings(status):
+                found.append(warning(check, f"{kind} {name} has warnings: {warned}", f"kubectl edit {check} {name}"))
     yield from _bounded(check, found)
     if count and not found:
         yield ok(check, f"{kind}: {count} of {count} accepted")
@@ -51,27 +55,35 @@ def _remedy_unlisted(reasons: Iterable[str]) -> str:
     return "; else ".join(parts)
 
 
-def judge_nodes(items: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
-    """EdgeNodes: cut off, parked, stopped by the deletion guard, paused."""
+def judge_nodes(items: Iterable[Mapping[str, Any]], *, is_hub_away: bool = False) -> Iterator[Finding]:
+    """EdgeNodes: cut off, parked, stopped by the deletion guard, paused.
+
+    ``is_hub_away``: no hub runs, which is a finding of its own; then no node is connected, and none is to blame.
+    """
     found: list[Finding] = []
     count = connected = 0
     for item in items:
         count += 1
         connected += bool((item.get("status") or {}).get("connected"))
-        found += _judge_node(item["metadata"]["name"], item.get("status") or {})
+        found += _judge_node(item["metadata"]["name"], item.get("status") or {}, is_hub_away)
     yield from _bounded("nodes", sorted(found, key=lambda each: each.level != "problem"))
-    yield ok("nodes", f"{connected} of {count} edge nodes are connected")
+    if not is_hub_away:
+        yield ok("nodes", f"{connected} of {count} edge nodes are connected")
+    elif not found:
+        yield ok("nodes", f"{quantities.of(count, 'edge node')}; without a hub none is connected")
 
 
-def _judge_node(name: str, status: Mapping[str, Any]) -> Iterator[Finding]:
+def _judge_node(name: str, status: Mapping[str, Any], is_hub_away: bool) -> Iterator[Finding]:
     yield from _judge_identity(name, status.get("identity") or {})
     conditions = status.get("conditions") or ()
     link: Mapping[str, Any] = next((each for each in conditions if each.get("type") == "Connected"), {})
-    if link.get("reason") == STALE_HUB:
+    if is_deleted(status):
+        yield warning("nodes", *deletion(name, status.get("identity")))
+    elif link.get("reason") == STALE_HUB:
         text = f"node {name} is refused: {link.get('message')}"
         remedy = f"it accepts this hub after [link] stale_hub_seconds (600); to accept it now: {approval(name)}"
         yield problem("nodes", text, remedy)
-    elif not status.get("connected"):
+    elif not status.get("connected") and not is_hub_away:
         last = status.get("lastContactTime") or "never"
         text = f"node {name} is not connected (last contact: {last})"
         yield warning("nodes", text, f"if it should be, run fairlead doctor --edge on {name}")
@@ -81,7 +93,7 @@ def _judge_node(name: str, status: Mapping[str, Any]) -> Iterator[Finding]:
     guard = status.get("deletionGuard")
     if guard and not guard.get("approved"):
         text = f"node {name}: the deletion guard stops {quantities.of(guard.get('count', 0), 'deletion')}"
-        yield problem("nodes", text, f"if they are intended: fairlead approve {name}")
+        yield problem("nodes", text, deletion_guard.remedy(name))
     if paused := status.get("paused"):
         yield warning("nodes", f"node {name} is paused: {paused}", f"to resume: fairlead resume {name}")
 

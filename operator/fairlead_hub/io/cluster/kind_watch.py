@@ -174,5 +174,5 @@ async def discover(kube: Kube, api_version: str, kind: str) -> ServedKind:
         others |= dict.fromkeys([item.kind, item.name, item.singular, *(item.short or ())], item.kind)
     # Also a name by which kubectl takes it: configmap, cm.
     meant = others.get(kind.lower()) or mistakes.nearest(kind, others.values())
-    hint = f"; did you mean {meant}?" if meant else ""
-    raise ApiRefused(404, f"the API server serves no {kind} in {api_version} that can be listed{hint}", "NotFound")
+    hint = f"; did you mean {meant}?" if meant else ": check apiVersion (kubectl api-resources shows it)"
+    raise ApiRefused(404, f"the API server has no listable kind {kind} in {api_version}{hint}", "NotFound")

@@ -30,7 +30,6 @@ from fairlead_hub.io.http import HubHealth
 from fairlead_hub.view import LIST_MAX, HubView
 from fairlead_messaging.client.io.async_client import AsyncClient
 from fairlead_wire.event import Event
-from fairlead_wire.objects import api_group
 
 ROLES = {"": "", "starting": "is starting, or waiting for the Lease that another hub holds", "stopping": "is stopping"}
 RUN_BYTES = 6
@@ -176,7 +175,8 @@ class ConsolePages:
         context = await self._source.view()
         found = view.node(name, self._clock())
         if found is None:
-            return self._problem(context, f"T{api_group.no_edge_node(name[:TEXT_CHARS_MAX])[1:]}")
+            why = view.no_node(name[:TEXT_CHARS_MAX])
+            return self._problem(context, f"{why[0].upper()}{why[1:]}")
         edge = view.edge(name)
         queues = list(edge.queues[:LIST_MAX]) if edge is not None else []
         line = node_line(view, name, view.session(name))

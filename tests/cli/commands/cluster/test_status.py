@@ -83,6 +83,29 @@ def test_what_has_no_namespace_has_one_slash(capsys: pytest.CaptureFixture[str])
     assert "//" not in said and said.count("edgeroutes.fairlead.dev/mine:") == 3
 
 
+def test_a_deleted_node_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its EdgeNode remains for its certificates; both commands show it, and `status NODE` says what can be done."""
+    gone = {"type": "Connected", "status": "False", "reason": "NodeDeleted", "message": "…"}
+    said = {"lastContactTime": "2026-11-20T00:00:00Z", "identity": {"expires": "2027-02-26T12:00:00Z"}}
+    edge = {"metadata": {"name": "edge-3"}, "status": {**said, "conditions": [gone]}}
+    never = {"metadata": {"name": "edge-4"}, "status": {}}
+    ApiInMemory({api_in_memory.EDGE_NODES: [edge, never]}).is_asked(monkeypatch)
+    for command in (["status"], ["status", "edge-3"], ["nodes"], ["nodes", "edge-3"]):
+        done = CliRunner().invoke(build(), command)
+        assert done.exit_code == 0 and "NodeDeleted" in done.stdout and "edge-4" not in done.stdout
+        remedy = "remains until 2027-02-26T12:00:00Z. Recreate the Node and then run fairlead node approve edge-3, or"
+        assert (remedy in done.stdout) == (command[0] == "status")
+    assert CliRunner().invoke(build(), ["nodes", "-l", "zone=eu"]).stdout == ""
+
+
+def test_a_guard_is_said_with_the_way_back_first(capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"node": "edge-2", "connected": True, "wanted": 1, "held": 1, "pending": 0, "parked": 0, "lastContact": ""}
+    status._show_all({"nodes": [{**row, "deletionGuard": {"id": "a", "count": 13, "approved": False}}]}, Printer())
+    said = capsys.readouterr().out
+    assert "edge-2: deletion guard: 13 deletions stopped: a SyncRule, a label or a namespace was probably" in said
+    assert said.index("restore it") < said.index("fairlead approve edge-2")
+
+
 RULE = {"metadata": {"name": "r"}, "spec": {"resources": []}, "status": {"unlistedKinds": ["ConfigMaps: not served"]}}
 TROUBLE = "SyncRule r: ConfigMaps: not served"
 

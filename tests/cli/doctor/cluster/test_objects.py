@@ -53,6 +53,42 @@ def test_nodes() -> None:
     assert len(many) == SHOWN_MAX + 2 and many[-2].message == f"and {1000 - SHOWN_MAX} more of this kind"
 
 
+def test_rules_without_objects_and_routes_with_warnings() -> None:
+    """Accepted, and still worth a look."""
+    warned = {"type": "Warned", "status": "True", "message": "a: prioritty: unknown key [edge-1]"}
+    routes = {"metadata": {"name": "r"}, "status": {"conditions": [{"type": "Accepted", "status": "True"}, warned]}}
+    found = [
+        *judge_written("SyncRule", [rule("o", "True", message="selects no object: …")]),
+        *judge_written("EdgeRoutes", [routes]),
+    ]
+    assert [(each.level, each.message) for each in found] == [
+        ("warning", "SyncRule o selects no object"),
+        ("warning", "EdgeRoutes r has warnings: a: prioritty: unknown key [edge-1]"),
+    ]
+
+
+def test_without_a_hub_no_node_is_to_blame() -> None:
+    """That no hub runs is a finding of its own; what else is wrong with a node is still said."""
+    [found] = judge_nodes([node("a", connected=False), node("b", connected=False)], is_hub_away=True)
+    assert (found.level, found.message) == ("ok", "2 edge nodes; without a hub none is connected")
+    [parked] = judge_nodes([node("a", connected=False, objectsParked=2)], is_hub_away=True)
+    assert parked.level == "problem" and "parked" in parked.message
+
+
+def test_a_guarded_node_is_first_told_the_way_back() -> None:
+    [found, _] = judge_nodes([node("edge-2", deletionGuard={"id": "a1", "count": 13})])
+    assert found.remedy.startswith("a SyncRule, a label or a namespace was probably changed or deleted; restore it")
+    assert found.remedy.endswith("If the deletions are intended: fairlead approve edge-2")
+
+
+def test_a_node_that_was_deleted() -> None:
+    condition = {"type": "Connected", "status": "False", "reason": "NodeDeleted", "message": "…"}
+    identity = {"state": "Valid", "expires": "2027-02-26T12:00:00Z"}
+    [found, _] = judge_nodes([node("edge-3", connected=False, conditions=[condition], identity=identity)])
+    assert found.level == "warning" and found.message.endswith("; its EdgeNode remains until 2027-02-26T12:00:00Z")
+    assert found.remedy.endswith("fairlead node approve edge-3, or run fairlead node delete edge-3")
+
+
 def test_a_node_that_is_refused_for_its_fencing_number() -> None:
     why = "this edge has obeyed hub 901, this is 1"
     condition = {"type": "Connected", "status": "False", "reason": "StaleHub", "message": why}

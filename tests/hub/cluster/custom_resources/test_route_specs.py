@@ -10,6 +10,8 @@ from tests.support.edges import route_manifests
 from fairlead_edge.outbox import manifest
 from fairlead_hub.cluster import sync_rule
 from fairlead_hub.cluster.custom_resources.route_specs import EdgeRoutesSpec
+from fairlead_hub.cluster.custom_resources.specs import LabelSelector
+from fairlead_wire.validation import route_manifest
 from fairlead_wire.validation.model import MODELS
 
 UP = route_manifests.UP
@@ -69,3 +71,8 @@ def test_what_must_be_there() -> None:
     with pytest.raises(manifest.ManifestError) as refused:
         manifest.parse({})
     assert [each.key for each in refused.value.mistakes] == list(GOOD)
+
+
+def test_the_fields_are_those_that_a_check_of_manifests_knows() -> None:
+    assert {each.alias for each in EdgeRoutesSpec.model_fields.values()} == set(route_manifest.SPEC_KEYS)
+    assert {each.alias for each in LabelSelector.model_fields.values()} == set(route_manifest.SELECTOR_KEYS)

@@ -42,15 +42,15 @@ class Discovery:
         ("configmap", "; did you mean ConfigMap?"),
         ("cm", "; did you mean ConfigMap?"),
         ("Secert", "; did you mean Secret?"),
-        ("Bindings", ""),
-        ("Gadget", ""),
+        ("Bindings", ": check apiVersion (kubectl api-resources shows it)"),
+        ("Gadget", ": check apiVersion (kubectl api-resources shows it)"),
     ],
 )
 async def test_a_kind_with_a_typing_error(kind: str, hint: str) -> None:
     """What was probably meant is named, if it can be listed."""
     with pytest.raises(ApiRefused) as refused:
         await discover(Discovery(), "v1", kind)  # type: ignore[arg-type]
-    assert str(refused.value) == f"the API server serves no {kind} in v1 that can be listed{hint}"
+    assert str(refused.value) == f"the API server has no listable kind {kind} in v1{hint}"
 
 
 async def test_a_kind_that_is_not_served_is_frozen_until_it_is_there(

@@ -136,8 +136,10 @@ def test_one_name_in_two_objects_is_the_newer_format_then_the_older_object(
     kube.apply(edge_routes("zzz", {"all": {"route": UP, "priority": 4}}))
     wait_until("the new format runs", lambda: row(kube, "zzz").get("acceptedRoutes") == ["all"])
     wait_until("both reported", lambda: row(kube, "old").get("errors") and row(kube, "zzz").get("warnings"))
-    assert "EdgeRoutes zzz, which has it in the object form: it runs" in row(kube, "old")["errors"][0]["message"]
-    assert "EdgeRoutes old; this one runs, because it has it in" in row(kube, "zzz")["warnings"][0]["message"]
+    assert (
+        "EdgeRoutes zzz also has a route all, in object form, which takes" in row(kube, "old")["errors"][0]["message"]
+    )
+    assert "EdgeRoutes old also has a route all; this one, in object form" in row(kube, "zzz")["warnings"][0]["message"]
     wait_until("in the objects", lambda: "object form" in status(kube, "old").get("message", ""))
     wait_until("of the owner, too", lambda: "EdgeRoutes old" in status(kube, "zzz").get("message", ""))
     assert priority() == 4
@@ -145,7 +147,7 @@ def test_one_name_in_two_objects_is_the_newer_format_then_the_older_object(
     wait_until("another second", lambda: datetime.now(UTC) >= created + timedelta(seconds=1))
     kube.apply(edge_routes("aaa", {"all": {"route": UP, "priority": 2}}))
     wait_until("the younger one reported", lambda: row(kube, "aaa").get("errors"))
-    assert "EdgeRoutes zzz, which was created first: it runs" in row(kube, "aaa")["errors"][0]["message"]
+    assert "EdgeRoutes zzz also has a route all, created first, which takes" in row(kube, "aaa")["errors"][0]["message"]
     assert priority() == 4
 
 
