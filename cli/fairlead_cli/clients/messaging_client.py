@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_URL = "http://127.0.0.1:11015"
+WHERE = f"give its http_listen, for example --url {DEFAULT_URL}"
 HOW_TO_NAME = "--url URL or --config FILE (a program's settings)"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")
 
@@ -64,7 +65,7 @@ def _names(context: click.Context, incomplete: str) -> list[str]:
     """Topics of `default` and all namespaces; after a slash, the topics of that namespace."""
     from fairlead_messaging.client.io.sync_client import Client
 
-    said = {name: completing.given(context, name) for name in ("url", "config", "ca", "cert", "key", "token_file")}
+    said = {name: completing.given(context, name) for name in _NAMES}
     asked = account(said.pop("url"), **{name: Path(file) if file else None for name, file in said.items()})
     with Client(asked.url, tls=tls_of(asked), timeout_seconds=completing.limit()) as client:
         namespace, slash, _ = incomplete.rpartition("/")
@@ -92,7 +93,10 @@ def options(command: F) -> F:
         token_file: Path | None,
         **rest: Any,
     ) -> Any:
-        click.get_current_context().obj = account(url, config, ca, cert, key, token_file)
+        context = click.get_current_context()
+        given: dict[str, Any] = dict(zip(_NAMES, (url, config, ca, cert, key, token_file), strict=True))
+        context.meta[_GIVEN] = given
+        context.obj = account(**given)
         return command(*arguments, **rest)
 
     wrapped: Any = with_account
@@ -101,6 +105,33 @@ def options(command: F) -> F:
     return cast(F, wrapped)
 
 
+def accept_after(group: click.Group) -> None:
+    """Let every command below the group accept its connection options too: after its name, and not in its help."""
+    shared = [each for each in group.params if isinstance(each, click.Option) and each.name in _NAMES]
+    for command in group.commands.values():
+        taken = {text for parameter in command.params for text in parameter.opts}
+        for option in shared:
+            if taken.isdisjoint(option.opts):
+                command.params.append(_given_later(option))
+        if isinstance(command, click.Group):
+            accept_after(command)
+
+
+def _given_later(option: click.Option) -> click.Option:
+    """The option of the group as one of a command below it, which takes precedence."""
+
+    def use(context: click.Context, _: click.Parameter, value: Any) -> None:
+        given = context.meta.get(_GIVEN)
+        if value is not None and given is not None:
+            context.meta[_GIVEN] = given = {**given, option.name: value}
+            context.obj = account(**given)
+
+    return click.Option(option.opts, type=option.type, hidden=True, expose_value=False, callback=use)
+
+
+_NAMES = ("url", "config", "ca", "cert", "key", "token_file")
+_GIVEN = f"{__name__}.given"
+"""Key of ``Context.meta``: the values of the connection options."""
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _OPTIONS = (
     click.option(
@@ -201,7 +232,11 @@ def service(context: click.Context, *, patient: bool = False) -> Iterator[Client
             yield client
     except FairleadError as error:
         program = program_of(context)
-        click.echo(printable.lines(f"{program}: {getattr(error, 'reason', '') or error}"), err=True)
+        text = getattr(error, "reason", "") or str(error)
+        if (status := getattr(error, "status", 0)) and getattr(error, "code", "") == f"http_{status}":
+            # No error of the service: another program answers there, or a proxy.
+            text = f"{asked.url} is not the messaging service: it answered {status}; {WHERE}"
+        click.echo(printable.lines(f"{program}: {text}"), err=True)
         if not asked.named and isinstance(error, Temporary):
             click.echo(f"{program}: {DEFAULT_URL} is the default; name the service with {HOW_TO_NAME}", err=True)
         sys.exit(1)

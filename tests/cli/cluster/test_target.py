@@ -78,7 +78,7 @@ def test_what_cannot_be_asked_is_one_sentence(tmp_path: Path) -> None:
     async def never(kube: Kube) -> None:
         raise AssertionError("no cluster is to be asked")
 
-    with pytest.raises(click.ClickException, match=r"no hub and no cluster to ask: .*broken.*use --kubeconfig"):
+    with pytest.raises(click.ClickException, match=r"cannot reach a hub or a cluster: .*broken.*use --kubeconfig"):
         Target(kubeconfig=broken).ask(never)
     with pytest.raises(click.ClickException, match="three"):
         Target(kubeconfig=kubeconfig(tmp_path), context="three").ask(never)

@@ -60,7 +60,8 @@ def judge_nodes(items: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
         connected += bool((item.get("status") or {}).get("connected"))
         found += _judge_node(item["metadata"]["name"], item.get("status") or {})
     yield from _bounded("nodes", sorted(found, key=lambda each: each.level != "problem"))
-    yield ok("nodes", f"{connected} of {count} edge nodes are connected")
+    text = f"{connected} of {count} edge nodes are connected"
+    yield ok("nodes", text) if connected == count else warning("nodes", text, "see the lines above")
 
 
 def _judge_node(name: str, status: Mapping[str, Any]) -> Iterator[Finding]:
