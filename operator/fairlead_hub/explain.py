@@ -9,7 +9,7 @@ never parsed.  ``HubView`` collects the facts.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -93,6 +93,8 @@ class ExplainFacts(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     is_node: bool
     """Whether there is an edge Node of this name."""
+    nodes: Collection[str] = ()
+    """The edge nodes, one of which may have been meant."""
     type: str
     """As requested."""
     key: str | None
@@ -132,7 +134,7 @@ class ExplainFacts(msgspec.Struct, frozen=True, kw_only=True):
 def explain(facts: ExplainFacts) -> Step:
     """The step on the path to this node that the object has reached."""
     if not facts.is_node:
-        return Step("no_node", no_edge_node(facts.node))
+        return Step("no_node", no_edge_node(facts.node, facts.nodes))
     if facts.key is None:
         if facts.unlistable:
             return Step("not_listed", facts.unlistable)

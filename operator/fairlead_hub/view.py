@@ -385,7 +385,7 @@ class HubView:
         step = explain.explain(found)
         answer: dict[str, Any] = {
             "node": node,
-            "key": found.key or f"{type}/{namespace}/{name}",
+            "key": found.key or f"{type}//{name}",  # whether the kind has namespaces is unknown
             "code": step.code,
             "answer": step.text,
         }
@@ -412,6 +412,7 @@ class HubView:
         return explain.ExplainFacts(
             node=node,
             is_node=node in rules.nodes,
+            nodes=self.edge_nodes,
             type=type,
             key=key,
             kind=kind.kind if kind is not None else "",

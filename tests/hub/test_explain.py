@@ -273,6 +273,7 @@ def facts(**more):
     [
         ({"delivery": None, "revoked": "certificates are revoked"}, "identity_revoked", "certificates are revoked"),
         ({"is_node": False}, "no_node", "if the Node exists: kubectl label node edge-1 node-role.kubernetes.io/edge="),
+        ({"is_node": False, "nodes": ("edge-01", "till")}, "no_node", "; did you mean edge-01? If the Node exists: "),
         ({"key": None, "unlistable": "Widget cannot be listed: 403"}, "not_listed", "Widget cannot be listed: 403"),
         ({"live": None, "is_named": False}, "not_watched", "no SyncRule names the kind ConfigMap"),
         ({"live": None, "namesakes": (("shop", "b"),)}, "no_object", "there is no ConfigMap a in namespace shop"),

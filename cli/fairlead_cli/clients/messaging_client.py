@@ -107,14 +107,15 @@ def options(command: F) -> F:
 
 def accept_after(group: click.Group) -> None:
     """Let every command below the group accept its connection options too: after its name, and not in its help."""
-    shared = [each for each in group.params if isinstance(each, click.Option) and each.name in _NAMES]
+    _accept(group, [each for each in group.params if isinstance(each, click.Option) and each.name in _NAMES])
+
+
+def _accept(group: click.Group, shared: list[click.Option]) -> None:
     for command in group.commands.values():
         taken = {text for parameter in command.params for text in parameter.opts}
-        for option in shared:
-            if taken.isdisjoint(option.opts):
-                command.params.append(_given_later(option))
+        command.params += [_given_later(option) for option in shared if taken.isdisjoint(option.opts)]
         if isinstance(command, click.Group):
-            accept_after(command)
+            _accept(command, shared)
 
 
 def _given_later(option: click.Option) -> click.Option:
@@ -126,7 +127,10 @@ def _given_later(option: click.Option) -> click.Option:
             context.meta[_GIVEN] = given = {**given, option.name: value}
             context.obj = account(**given)
 
-    return click.Option(option.opts, type=option.type, hidden=True, expose_value=False, callback=use)
+    # The name differs from that of any argument of the command (`subscriptions put TOPIC NAME URL`).
+    return click.Option(
+        [*option.opts, f"service_{option.name}"], type=option.type, hidden=True, expose_value=False, callback=use
+    )
 
 
 _NAMES = ("url", "config", "ca", "cert", "key", "token_file")

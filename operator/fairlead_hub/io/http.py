@@ -140,7 +140,11 @@ class NodesApi:
     async def _one_node(self, request: web.Request) -> web.Response:
         name = request.match_info["node"]
         found = self._view.node(name, self._clock())
-        return _json(found) if found is not None else _error(404, "no_node", api_group.no_edge_node(name))
+        return (
+            _json(found)
+            if found is not None
+            else _error(404, "no_node", api_group.no_edge_node(name, self._view.edge_nodes))
+        )
 
     async def _explain(self, request: web.Request) -> web.Response:
         query = request.query

@@ -205,7 +205,11 @@ async def _placement(
     except ApiRefused as error:
         if error.status != 404:
             raise
-        return placement, None, ("no_node", f"there is no Node {node}; fairlead status lists the edge nodes")
+        edges = await items(kube, "api/v1/nodes", labelSelector=EDGE_LABEL)
+        names = (each["metadata"]["name"] for each in edges if EDGE_LABEL in (each["metadata"].get("labels") or {}))
+        meant = api_group.similar(node, names)
+        text = f"there is no Node {node}{f'{meant} ' if meant else '; '}fairlead status lists the edge nodes"
+        return placement, None, ("no_node", text)
     labels = found["metadata"].get("labels", {})
     if EDGE_LABEL not in labels:
         why = f"Node {node} lacks the label {EDGE_LABEL}; to make it an edge node: {api_group.label(node)}"

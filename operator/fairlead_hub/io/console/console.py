@@ -176,7 +176,7 @@ class ConsolePages:
         context = await self._source.view()
         found = view.node(name, self._clock())
         if found is None:
-            return self._problem(context, f"T{api_group.no_edge_node(name[:TEXT_CHARS_MAX])[1:]}")
+            return self._problem(context, f"T{api_group.no_edge_node(name[:TEXT_CHARS_MAX], view.edge_nodes)[1:]}")
         edge = view.edge(name)
         queues = list(edge.queues[:LIST_MAX]) if edge is not None else []
         line = node_line(view, name, view.session(name))

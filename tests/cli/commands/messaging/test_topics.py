@@ -66,7 +66,15 @@ def test_a_topic_that_does_not_exist_is_not_asked_about(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", [("list",), ("transactions", "list"), ("subscriptions", "list", "t"), ("create", "u"), ("tail", "t")]
+    "line",
+    [
+        ("list",),
+        ("transactions", "list"),
+        ("subscriptions", "list", "t"),
+        ("create", "u"),
+        ("tail", "t"),
+        ("subscriptions", "put", "t", "s", "http://127.0.0.1:9/in"),
+    ],
 )
 def test_the_address_may_follow_the_command(run: Run, messaging: Topics, line: tuple[str, ...]) -> None:
     """And then it counts, whatever stands before it."""
