@@ -1,7 +1,7 @@
 """Batch commands: one JSON object per line in, one answer per line out, in the same order.
 
 They are made for pipes: each line is answered before the next is read, a bad line is answered with an error and does
-not affect the next, and no line uses more memory than the limit.  If a line could not be read, the command exits with 1.
+not affect the next, and no line uses more memory than the limit.  The command exits with 1 if a line could not be read.
 """
 
 from __future__ import annotations

@@ -75,8 +75,8 @@ def match() -> None:
     out:  {"deliveries": [{"endpoint", "topic", "queue", "priority", "ttl", "routes"}]}
     or:   {"error": [...]} when the manifest or any of its routes is bad
 
-    topic is absent for an endpoint on the node. ttl is in seconds, null for never; routes lists all that matched, the deciding one first. If a route is given both
-    as text and as an object, the object is used.
+    topic is absent for an endpoint on the node. ttl is in seconds, null for never; routes lists all that matched, the
+    deciding one first. If a route is given both as text and as an object, the object is used.
     """
     batch.reject_terminal(MATCH_EXAMPLE)
     from fairlead_edge.outbox import manifest
