@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_URL = "http://127.0.0.1:11015"
-WHERE = f"give its http_listen, for example --url {DEFAULT_URL}"
 HOW_TO_NAME = "--url URL or --config FILE (a program's settings)"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")
 
@@ -236,11 +235,7 @@ def service(context: click.Context, *, patient: bool = False) -> Iterator[Client
             yield client
     except FairleadError as error:
         program = program_of(context)
-        text = getattr(error, "reason", "") or str(error)
-        if (status := getattr(error, "status", 0)) and getattr(error, "code", "") == f"http_{status}":
-            # No error of the service: another program answers there, or a proxy.
-            text = f"{asked.url} is not the messaging service: it answered {status}; {WHERE}"
-        click.echo(printable.lines(f"{program}: {text}"), err=True)
+        click.echo(printable.lines(f"{program}: {getattr(error, 'reason', '') or error}"), err=True)
         if not asked.named and isinstance(error, Temporary):
             click.echo(f"{program}: {DEFAULT_URL} is the default; name the service with {HOW_TO_NAME}", err=True)
         sys.exit(1)

@@ -201,18 +201,21 @@ _BY_CODE: dict[str, type[Denied]] = {
 _BY_STATUS: dict[int, type[Denied]] = {401: NotAllowed, 403: NotAllowed, 413: TooLarge}
 
 
-def from_response(where: str, status: int, headers: Mapping[str, str], body: bytes) -> Busy | Denied:
+def from_response(where: str, status: int, headers: Mapping[str, str], body: bytes, *, url: str = "") -> Busy | Denied:
     """The error for an answer with a status from 300 on.
 
-    ``where`` is the beginning of its message; header names are lower case.
+    ``where`` is the beginning of its message; header names are lower case; ``url``: what was asked, for people.
     """
     try:
         facts = peer_json.decode(_decoder, body).error
     except Malformed:
         facts = {"message": body[:SHOWN_BYTES_MAX].decode(errors="replace")}
+    is_ours = "code" in facts
     code, message = str(facts.pop("code", f"http_{status}")), str(facts.pop("message", ""))
     failure = _made(f"{where}: {status} {message or code}", status, headers, code, facts)
     failure.reason = message or f"the service answered {status} {code}"
+    if url and not is_ours:  # another program answered, or a proxy
+        failure.reason = f"{url} is not the messaging service: it answered {status}; is this its http_listen?"
     return failure
 
 

@@ -79,7 +79,7 @@ def test_another_program_is_not_called_the_messaging_service() -> None:
         url = f"http://127.0.0.1:{server.server_address[1]}"
         done = CliRunner().invoke(build(), ["topics", "list", "--url", url])
     assert done.exit_code == 1
-    assert f"fairlead topics: {url} is not the messaging service: it answered 404; give its http_listen" in done.stderr
+    assert f"{url} is not the messaging service: it answered 404; is this its http_listen?" in done.stderr
 
 
 @pytest.mark.parametrize(
