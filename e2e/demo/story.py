@@ -157,7 +157,7 @@ class Story:
         say(f"tide-table updated another {UPDATES - UPDATES // 2} times")
         others = [node for node in NODES if node != AWAY]
         self._witness.wait_true(others)
-        say(f"{' and '.join(others)} match the cluster again; fairlead status, and why {AWAY} is not:")
+        say(f"{' and '.join(others)} are true to the cluster again; fairlead status, and why {AWAY} is not:")
         self._screen.quote(self._stack.fairlead("status"))
         self._screen.quote(
             self._stack.fairlead("explain", "ConfigMap/tide-table", "-n", expected.NAMESPACE, "--node", AWAY)
@@ -180,7 +180,7 @@ class Story:
         self.mark("cut", AWAY, self._cut_at, returned)
         self._stack.join_link(AWAY)
         self._witness.wait_true([AWAY])
-        self._screen.say(f"{AWAY} matches the cluster {time.monotonic() - back:.1f} s after its link returned")
+        self._screen.say(f"{AWAY} is true to the cluster {time.monotonic() - back:.1f} s after its link returned")
         self._witness.wait_drained([AWAY])
         self._screen.say(f"{AWAY} is drained {time.monotonic() - back:.1f} s after its link returned")
         self._witness.wait_records()

@@ -95,6 +95,8 @@ class ExplainFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Whether there is an edge Node of this name."""
     nodes: Collection[str] = ()
     """The edge nodes, one of which may have been meant."""
+    naming: Sequence[str] = ()
+    """The SyncRules that name the kind."""
     type: str
     """As requested."""
     key: str | None
@@ -239,8 +241,16 @@ def _unselected(facts: ExplainFacts, key: str) -> Step:
             return Step("unreadable", f"EdgeRoutes {name} cannot be read: {why}; {deletion_blocked.ROUTES_CONSEQUENCE}")
         why = "is not for this node: its nodeSelector does not select it"
         return Step("not_selected", f"EdgeRoutes {name} {why}{back}")
-    notes = ["no SyncRule selects this object for this node", *facts.rules[:NOTES_MAX]]
+    notes = [not_selected(facts.naming), *facts.rules[:NOTES_MAX]]
     return Step("not_selected", "; ".join(notes) + back)
+
+
+def not_selected(naming: Iterable[str]) -> str:
+    """For people: no rule selects the object; these SyncRules name its kind."""
+    names = list(dict.fromkeys(naming))
+    more = f" and {len(names) - NOTES_MAX} more" if len(names) > NOTES_MAX else ""
+    listed = f" (its kind is named by {', '.join(names[:NOTES_MAX])}{more})" if names else ""
+    return f"no SyncRule selects this object for this node{listed}"
 
 
 def _away(facts: ExplainFacts) -> Step:

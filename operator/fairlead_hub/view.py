@@ -413,6 +413,7 @@ class HubView:
             node=node,
             is_node=node in rules.nodes,
             nodes=self.edge_nodes,
+            naming=[rule.name for rule, _ in rules.entries(kind.group_kind)] if kind is not None else (),
             type=type,
             key=key,
             kind=kind.kind if kind is not None else "",

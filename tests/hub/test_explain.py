@@ -278,6 +278,12 @@ def facts(**more):
         ({"live": None, "is_named": False}, "not_watched", "no SyncRule names the kind ConfigMap"),
         ({"live": None, "namesakes": (("shop", "b"),)}, "no_object", "there is no ConfigMap a in namespace shop"),
         ({"is_desired": False, "rules": ("r cannot be read",)}, "not_selected", "; r cannot be read; the node is away"),
+        (
+            {"is_desired": False, "naming": ("a", "a", "b")},
+            "not_selected",
+            "no SyncRule selects this object for this node (its kind is named by a, b); the node is away",
+        ),
+        ({"is_desired": False, "naming": "abcdefg"}, "not_selected", "named by a, b, c, d, e and 2 more)"),
         ({"identity_held": True}, "identity_held", "its certificate is from before"),
         ({"paused": "works"}, "away", "nothing is sent while it is paused: works"),
     ],

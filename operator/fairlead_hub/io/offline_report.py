@@ -178,7 +178,8 @@ def _verdict(
                 return "unreadable", f"EdgeRoutes {name} cannot be read: {why}; {deletion_blocked.ROUTES_CONSEQUENCE}"
             return "not_selected", f"EdgeRoutes {name} is not for this node: its nodeSelector does not select it"
         notes = "".join(f"; {note}" for note in _unreadable(placement))
-        return "not_selected", f"no SyncRule selects this object for this node{notes}"
+        naming = (rule.name for rule, _ in placement.rules.entries(live.group_kind))
+        return "not_selected", f"{explaining.not_selected(naming)}{notes}"
     if record is None and live is not None and live.problem is not None:
         return "undeliverable", f"no edge can be given it: {live.problem.code}: {live.problem.reason}"
     if record is None:

@@ -28,9 +28,9 @@ READY_BYTES_MAX = 4096
 REVIEWS_AT_ONCE = 16
 LABELLED = "app.kubernetes.io/part-of=fairlead"
 REACH = "is the API server reachable, and may this user read there?"
-READ_ACCESS = "run fairlead doctor as a user with read access"
 FORBIDDEN = 403
 NOT_FOUND = 404
+READ_ACCESS = "run fairlead doctor as a user with read access"
 Judge = Callable[[Kube], Awaitable[Iterable[Finding]]]
 
 
