@@ -1,7 +1,7 @@
 """Batch commands: one JSON object per line in, one answer per line out, in the same order.
 
 They are made for pipes: each line is answered before the next is read, a bad line is answered with an error and does
-not affect the next, and no line uses more memory than the limit.
+not affect the next, and no line uses more memory than the limit.  The command exits with 1 if a line could not be read.
 """
 
 from __future__ import annotations
@@ -22,23 +22,37 @@ class BadBatchLine(ValueError):
     """The line is not a valid request; the text says why."""
 
 
+class UnreadableLine(BadBatchLine):
+    """The line is not a JSON object: most often it is a part of one that was written over several lines."""
+
+
 def answer_lines(
     answer: Callable[[dict[str, Any]], dict[str, Any]], decode: Callable[[bytes], Any] = msgspec.json.decode
 ) -> None:
     """Answer standard input line by line on standard output.
 
-    `answer` may raise `BadBatchLine`, `decode` may raise `ValueError`.
+    `answer` may raise `BadBatchLine`, `decode` may raise `ValueError`.  Exits with 1 after the last line if one of them
+    could not be read; a mistake in what a line asks (a condition, a manifest) is an answer.
     """
     source, target = sys.stdin.buffer, sys.stdout.buffer
+    is_good = True
     try:
         while line := _read_line(source):
             if not line.isspace():
-                target.write(msgspec.json.encode(_answer(answer, decode, line)) + b"\n")
+                try:
+                    answered = _answer(answer, decode, line)
+                except BadBatchLine as reason:
+                    is_good &= not isinstance(reason, UnreadableLine)
+                    answered = error(str(reason))
+                target.write(msgspec.json.encode(answered) + b"\n")
                 target.flush()
     except BrokenPipeError:
         # The reader ended (`| head`), which is not an error. Standard output is redirected so that the interpreter's
         # flush at exit does not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), target.fileno())
+        return
+    if not is_good:
+        sys.exit(1)
 
 
 def error(message: str) -> dict[str, Any]:
@@ -67,16 +81,13 @@ def _answer(
     answer: Callable[[dict[str, Any]], dict[str, Any]], decode: Callable[[bytes], Any], line: bytes
 ) -> dict[str, Any]:
     if len(line) > LINE_BYTES_MAX:
-        return error(f"the line is longer than {LINE_BYTES_MAX} bytes")
+        raise UnreadableLine(f"the line is longer than {LINE_BYTES_MAX} bytes")
     try:
         request = decode(line)
     except ValueError as reason:
-        return error(f"not JSON: {reason}")
+        raise UnreadableLine(f"not JSON: {reason}; write one JSON object per line") from None
     except RecursionError:
-        return error("not usable: nested too deeply")
+        raise UnreadableLine("not usable: nested too deeply") from None
     if not isinstance(request, dict):
-        return error("expected one JSON object per line")
-    try:
-        return answer(request)
-    except BadBatchLine as reason:
-        return error(str(reason))
+        raise UnreadableLine("expected one JSON object per line")
+    return answer(request)

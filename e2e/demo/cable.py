@@ -56,7 +56,7 @@ def main() -> int:
             print(f"cable: the link of {options.node} did not change; make down, make up", file=sys.stderr)
             return 1
         time.sleep(POLL_SECONDS)
-    print(f"{options.node}: the link {'carries' if wanted else 'is cut'}")
+    print(f"{options.node}: the link is {'restored' if wanted else 'cut'}")
     return 0
 
 

@@ -9,7 +9,7 @@ never parsed.  ``HubView`` collects the facts.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -95,6 +95,10 @@ class ExplainFacts(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     is_node: bool
     """Whether there is an edge Node of this name."""
+    nodes: Collection[str] = ()
+    """The edge nodes, one of which may have been meant."""
+    naming: Sequence[str] = ()
+    """The SyncRules that name the kind."""
     type: str
     """As requested."""
     key: str | None
@@ -136,7 +140,7 @@ class ExplainFacts(msgspec.Struct, frozen=True, kw_only=True):
 def explain(facts: ExplainFacts) -> Step:
     """The step on the path to this node that the object has reached."""
     if not facts.is_node:
-        return Step("no_node", no_edge_node(facts.node))
+        return Step("no_node", no_edge_node(facts.node, facts.nodes))
     if facts.key is None:
         if facts.unlistable:
             return Step("not_listed", facts.unlistable)
@@ -250,8 +254,16 @@ def _unselected(facts: ExplainFacts, key: str) -> Step:
             return Step("unreadable", f"EdgeRoutes {name} cannot be read: {why}; {deletion_blocked.ROUTES_CONSEQUENCE}")
         why = "is not for this node: its nodeSelector does not select it"
         return Step("not_selected", f"EdgeRoutes {name} {why}{back}")
-    notes = ["no SyncRule selects this object for this node", *facts.rules[:NOTES_MAX]]
+    notes = [not_selected(facts.naming), *facts.rules[:NOTES_MAX]]
     return Step("not_selected", "; ".join(notes) + back)
+
+
+def not_selected(naming: Iterable[str]) -> str:
+    """For people: no rule selects the object; these SyncRules name its kind."""
+    names = list(dict.fromkeys(naming))
+    more = f" and {len(names) - NOTES_MAX} more" if len(names) > NOTES_MAX else ""
+    listed = f" (its kind is named by {', '.join(names[:NOTES_MAX])}{more})" if names else ""
+    return f"no SyncRule selects this object for this node{listed}"
 
 
 def _away(facts: ExplainFacts) -> Step:

@@ -291,7 +291,9 @@ class HubView:
         """Why there is no such node: its Node was deleted, or there never was one."""
         observed = self._cache.observed.get((EDGE_NODES, "", name))
         identity = observed.status.get("identity") if observed is not None else None
-        return edge_node.deletion_text(name, identity) if isinstance(identity, dict) else api_group.no_edge_node(name)
+        if isinstance(identity, dict):
+            return edge_node.deletion_text(name, identity)
+        return api_group.no_edge_node(name, self.edge_nodes)
 
     def node(self, name: str, now: float) -> dict[str, Any] | None:
         """A node in detail; None if there is none of that name."""
@@ -392,7 +394,7 @@ class HubView:
         step = explain.explain(found)
         answer: dict[str, Any] = {
             "node": node,
-            "key": found.key or f"{type}/{namespace}/{name}",
+            "key": found.key or f"{type}//{name}",  # whether the kind has namespaces is unknown
             "code": step.code,
             "answer": step.text,
         }
@@ -419,6 +421,8 @@ class HubView:
         return explain.ExplainFacts(
             node=node,
             is_node=node in rules.nodes,
+            nodes=self.edge_nodes,
+            naming=[rule.name for rule, _ in rules.entries(kind.group_kind)] if kind is not None else (),
             type=type,
             key=key,
             kind=kind.kind if kind is not None else "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -145,6 +146,15 @@ def test_schema_and_values_file_name_the_same_keys(chart: str) -> None:
     Draft202012Validator.check_schema(schema)
     Draft202012Validator(schema).validate(values)
     assert documented(values, schema) == []
+
+
+def test_the_page_that_installs_it_lists_kinds_as_the_schema_allows() -> None:
+    """`hub.resources` is a list of rules, which --set cannot write."""
+    page = (CHARTS.parent / "docs" / "howto" / "install.md").read_text()
+    [shown] = re.findall(r"--set-json 'hub\.resources=(.*)'", page)
+    schema = json.loads((CHARTS / "fairlead" / "values.schema.json").read_text())
+    Draft202012Validator(schema).validate({"hub": {"resources": json.loads(shown)}})
+    assert not Draft202012Validator(schema).is_valid({"hub": {"resources": ["configmaps"]}})
 
 
 @pytest.mark.process

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import subprocess
 import sys
@@ -19,7 +20,8 @@ def run(monkeypatch: pytest.MonkeyPatch, text: bytes) -> list[Any]:
     out = io.BytesIO()
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text)))
     monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=out))
-    batch.answer_lines(lambda request: {"got": request})
+    with contextlib.suppress(SystemExit):
+        batch.answer_lines(lambda request: {"got": request})
     return [msgspec.json.decode(line) for line in out.getvalue().splitlines()]
 
 

@@ -161,7 +161,7 @@ def test_a_person_cuts_and_mends_a_link(tmp_path: Path, echo: int) -> None:
                 assert near.recv(16) == b""
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", port), timeout=60)
-        assert cable(tmp_path, "mend", "edge-2").stdout == "edge-2: the link carries\n"
+        assert cable(tmp_path, "mend", "edge-2").stdout == "edge-2: the link is restored\n"
         with socket.create_connection(("127.0.0.1", port), timeout=60) as near:
             near.sendall(b"again")
             assert near.recv(16) == b"again"

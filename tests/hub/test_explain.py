@@ -273,6 +273,7 @@ def facts(**more):
     [
         ({"delivery": None, "revoked": "certificates are revoked"}, "identity_revoked", "certificates are revoked"),
         ({"is_node": False}, "no_node", "if the Node exists: kubectl label node edge-1 node-role.kubernetes.io/edge="),
+        ({"is_node": False, "nodes": ("edge-01", "till")}, "no_node", "; did you mean edge-01? If the Node exists: "),
         ({"key": None, "unlistable": "Widget cannot be listed: 403"}, "not_listed", "Widget cannot be listed: 403"),
         ({"live": None, "is_named": False}, "not_watched", "no SyncRule names the kind ConfigMap"),
         (
@@ -282,6 +283,12 @@ def facts(**more):
         ),
         ({"live": None, "namesakes": (("shop", "b"),)}, "no_object", "there is no ConfigMap a in namespace shop"),
         ({"is_desired": False, "rules": ("r cannot be read",)}, "not_selected", "; r cannot be read; the node is away"),
+        (
+            {"is_desired": False, "naming": ("a", "a", "b")},
+            "not_selected",
+            "no SyncRule selects this object for this node (its kind is named by a, b); the node is away",
+        ),
+        ({"is_desired": False, "naming": "abcdefg"}, "not_selected", "named by a, b, c, d, e and 2 more)"),
         ({"identity_held": True}, "identity_held", "its certificate is from before"),
         ({"paused": "works"}, "away", "nothing is sent while it is paused: works"),
     ],

@@ -1,5 +1,6 @@
 """Errors carry what the reader needs to decide what comes next."""
 
+import errno
 import socket
 import ssl
 
@@ -33,6 +34,11 @@ def test_what_comes_next_is_in_the_fields():
         (TimeoutError(" "), "timeout error", "timeout error"),
         (OSError(), "OS error", "OS error"),
         (ssl.SSLEOFError(), "SSLEOF error", "SSLEOF error"),
+        (
+            OSError(errno.ECONNREFUSED, "Connect call failed ('127.0.0.1', 1)"),
+            "connection refused",
+            "ConnectionRefusedError: Connect call failed ('127.0.0.1', 1)",
+        ),
     ],
 )
 def test_a_reason_is_never_empty(error, text, line):

@@ -11,9 +11,12 @@ FairleadError
 
 from __future__ import annotations
 
+import os
 import re
 
 _NUMBER = re.compile(r"\[Errno -?[0-9]+\] ")
+_CONNECT_FAILED = "Connect call failed"
+"""asyncio's text, which shows a socket's address as a tuple."""
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
 
 
@@ -60,6 +63,12 @@ class Permanent(FairleadError):
 
 def text_of(error: BaseException) -> str:
     """What it says; of one that says nothing the name of its class in words: ``connection reset``."""
+    # aiohttp's own texts show Python objects (``ssl:<ssl.SSLContext …>``); what happened is in their cause.
+    cause = getattr(error, "os_error", None) or getattr(error, "certificate_error", None)
+    if isinstance(cause, Exception) and cause is not error:
+        return text_of(cause)
+    if isinstance(error, OSError) and error.errno and _CONNECT_FAILED in str(error):
+        return os.strerror(error.errno).lower()
     return _said(str(error)) or _in_words(type(error).__name__)
 
 

@@ -30,6 +30,9 @@ SECONDS = 10.0
 ANSWER_BYTES_MAX = 16 * 1024 * 1024
 NOT_FOUND = 404
 UNAUTHORIZED = "unauthorized"
+UNAUTHORIZED_STATUS = 401
+_TOKEN_FILE = f"{__name__}.token_file"
+"""Key of ``Context.meta``: the file whose token the command sends."""
 WITH_TOKEN = "run it with sudo, or give --url and the agent's data_dir/token with --token-file"
 
 token_option = click.option(
@@ -90,8 +93,15 @@ def failed(error: FairleadError) -> click.ClickException:
     from fairlead_wire.errors import Permanent
 
     if isinstance(error, Permanent) and error.code == UNAUTHORIZED:
+        context = click.get_current_context(silent=True)
+        if used := context and context.meta.get(_TOKEN_FILE):
+            return click.ClickException(_token_refused(used))
         return click.ClickException(f"the agent requires its token: {WITH_TOKEN}")
     return click.ClickException(str(error))
+
+
+def _token_refused(file: Path) -> str:
+    return f"the agent refused the token in {file} (401): it must be the token file in the agent's data_dir"
 
 
 def device_settings(config: Path | None = None) -> EdgeSettings:
@@ -163,6 +173,8 @@ def client(url: str, token_file: Path | None) -> EdgeClient:
     from fairlead_wire.errors import LocalError
 
     url = _checked(url)
+    if (context := click.get_current_context(silent=True)) is not None:
+        context.meta[_TOKEN_FILE] = token_file
     try:
         return EdgeClient(url, token=_token(token_file), patience_seconds=0)
     except (OSError, ValueError, LocalError) as error:
@@ -185,6 +197,8 @@ def get(url: str, token_file: Path | None, path: str) -> dict[str, Any] | None:
         with error:
             if error.code == NOT_FOUND:
                 return None
+            if error.code == UNAUTHORIZED_STATUS and token_file is not None:
+                raise click.ClickException(_token_refused(token_file)) from None
             remedy = "; give the agent's data_dir/token with --token-file" if error.code in (401, 403) else ""
             raise click.ClickException(f"the agent at {url} answered {error.code}{remedy}") from None
     except urllib.error.URLError as error:

@@ -65,7 +65,7 @@ def _names(context: click.Context, incomplete: str) -> list[str]:
     """Topics of `default` and all namespaces; after a slash, the topics of that namespace."""
     from fairlead_messaging.client.io.sync_client import Client
 
-    said = {name: completing.given(context, name) for name in ("url", "config", "ca", "cert", "key", "token_file")}
+    said = {name: completing.given(context, name) for name in _NAMES}
     asked = account(said.pop("url"), **{name: Path(file) if file else None for name, file in said.items()})
     with Client(asked.url, tls=tls_of(asked), timeout_seconds=completing.limit()) as client:
         namespace, slash, _ = incomplete.rpartition("/")
@@ -93,7 +93,10 @@ def options(command: F) -> F:
         token_file: Path | None,
         **rest: Any,
     ) -> Any:
-        click.get_current_context().obj = account(url, config, ca, cert, key, token_file)
+        context = click.get_current_context()
+        given: dict[str, Any] = dict(zip(_NAMES, (url, config, ca, cert, key, token_file), strict=True))
+        context.meta[_GIVEN] = given
+        context.obj = account(**given)
         return command(*arguments, **rest)
 
     wrapped: Any = with_account
@@ -102,6 +105,37 @@ def options(command: F) -> F:
     return cast(F, wrapped)
 
 
+def accept_after(group: click.Group) -> None:
+    """Let every command below the group accept its connection options too: after its name, and not in its help."""
+    _accept(group, [each for each in group.params if isinstance(each, click.Option) and each.name in _NAMES])
+
+
+def _accept(group: click.Group, shared: list[click.Option]) -> None:
+    for command in group.commands.values():
+        taken = {text for parameter in command.params for text in parameter.opts}
+        command.params += [_given_later(option) for option in shared if taken.isdisjoint(option.opts)]
+        if isinstance(command, click.Group):
+            _accept(command, shared)
+
+
+def _given_later(option: click.Option) -> click.Option:
+    """The option of the group as one of a command below it, which takes precedence."""
+
+    def use(context: click.Context, _: click.Parameter, value: Any) -> None:
+        given = context.meta.get(_GIVEN)
+        if value is not None and given is not None:
+            context.meta[_GIVEN] = given = {**given, option.name: value}
+            context.obj = account(**given)
+
+    # The name differs from that of any argument of the command (`subscriptions put TOPIC NAME URL`).
+    return click.Option(
+        [*option.opts, f"service_{option.name}"], type=option.type, hidden=True, expose_value=False, callback=use
+    )
+
+
+_NAMES = ("url", "config", "ca", "cert", "key", "token_file")
+_GIVEN = f"{__name__}.given"
+"""Key of ``Context.meta``: the values of the connection options."""
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _OPTIONS = (
     click.option(

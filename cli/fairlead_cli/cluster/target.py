@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fairlead_hub.io.cluster.kube import Kube
 
 
+FORBIDDEN = 403
 NO_SUCH_PATH = "404 page not found"
 """An API server's answer for kinds that are not defined."""
 F = TypeVar("F", bound=Callable[..., Any])
@@ -69,7 +70,7 @@ class Target:
             finally:
                 await client.close()
 
-        with _sentences():
+        with _sentences(self._file()):
             return asyncio.run(asked())
 
     def pages(self, source: Callable[[Kube], AsyncIterator[Found]]) -> Iterator[Found]:
@@ -78,7 +79,7 @@ class Target:
         async def opened() -> Kube:
             return self._client()
 
-        with _sentences(), asyncio.Runner() as runner:
+        with _sentences(self._file()), asyncio.Runner() as runner:
             client = runner.run(opened())
             found = source(client)
             try:
@@ -192,6 +193,9 @@ def _contexts(file: str | None) -> tuple[dict[str, Any], str]:
 class _sentences:
     """Turns errors of the API client into ``click.ClickException``."""
 
+    def __init__(self, file: str | None) -> None:
+        self._file = file
+
     def __enter__(self) -> None:
         pass
 
@@ -202,10 +206,15 @@ class _sentences:
 
         if isinstance(error, api_access.ConfigError):
             remedy = "use --kubeconfig FILE or --context NAME, or --hub URL if the command has that option"
-            raise click.ClickException(f"no hub and no cluster to ask: {error}; {remedy}") from None
+            raise click.ClickException(f"cannot reach a hub or a cluster: {error}; {remedy}") from None
         if isinstance(error, api_error.ApiRefused) and error.status == 404 and NO_SUCH_PATH in str(error):
             remedy = "is this the right --context? If so, install the chart, whose CRDs define them"
             raise click.ClickException(f"Fairlead's kinds are not defined in this cluster; {remedy}") from None
+        if isinstance(error, api_error.ApiUnreachable):
+            where = f"`server` in {self._file}" if self._file else "the network"
+            raise click.ClickException(f"{error}; check {where}, and that the API server runs") from None
+        if isinstance(error, api_error.ApiRefused) and error.status == FORBIDDEN:
+            raise click.ClickException(f"{error}; ask an administrator for this permission, or use --context") from None
         if isinstance(error, (api_error.ApiRefused, api_error.ApiUnavailable)):
             raise click.ClickException(str(error)) from None
 

@@ -72,11 +72,11 @@ def match() -> None:
 
     \b
     in:   {"manifest": {...}, "source": "...", "message": {...}, "node": "n"}
-    out:  {"deliveries": [{"endpoint", "queue", "priority", "ttl", "routes"}]}
+    out:  {"deliveries": [{"endpoint", "topic", "queue", "priority", "ttl", "routes"}]}
     or:   {"error": [...]} when the manifest or any of its routes is bad
 
-    ttl is in seconds, null for never; routes lists all that matched, the deciding one first. If a route is given both
-    as text and as an object, the object is used.
+    topic is absent for an endpoint on the node. ttl is in seconds, null for never; routes lists all that matched, the
+    deciding one first. If a route is given both as text and as an object, the object is used.
     """
     batch.reject_terminal(MATCH_EXAMPLE)
     from fairlead_edge.outbox import manifest
@@ -293,6 +293,7 @@ def _source(request: dict[str, Any]) -> str:
 def _delivery(delivery: RouteTarget) -> dict[str, Any]:
     return {
         "endpoint": delivery.endpoint,
+        **({"topic": delivery.topic} if delivery.topic else {}),
         "queue": str(delivery.queue),
         "priority": delivery.priority,
         "ttl": delivery.ttl_seconds,

@@ -13,8 +13,9 @@ from typing import Any, Final, Literal
 
 import click
 import msgspec
+from msgspec import structs
 
-from fairlead_cli.text import printable
+from fairlead_cli.text import printable, quantities
 from fairlead_wire import errors
 
 Level = Literal["ok", "warning", "problem"]
@@ -75,10 +76,8 @@ def lines(findings: list[Finding]) -> list[str]:
         if each.remedy:
             shown.append(f"{'':8} {'':{width}}  -> {printable.one_line(each.remedy)}")
     found = counts(findings)
-    plural = "" if len(findings) == 1 else "s"
-    shown.append(
-        f"{len(findings)} finding{plural}: {found['ok']} ok, {found['warning']} warning, {found['problem']} problem"
-    )
+    counted = ", ".join(quantities.of(found[level], level) for level in ("warning", "problem"))
+    shown.append(f"{quantities.of(len(findings), 'finding')}: {found['ok']} ok, {counted}")
     return shown
 
 
@@ -136,4 +135,17 @@ def run(checks: Sequence[Check], *, done: Callable[[str], None] = lambda _: None
         each.done.wait(max(0.0, started + each.check.seconds - time.monotonic()))
         found += each.findings()
         done(each.check.name)
+    return _each_once(found)
+
+
+def _each_once(findings: Iterable[Finding]) -> list[Finding]:
+    """Without repetition: checks that failed for the same reason are one problem, which names the others."""
+    same: dict[tuple[str, ...], list[Finding]] = {}
+    for number, each in enumerate(findings):
+        alike = (each.message, each.remedy) if each.level == "problem" else (str(number),)
+        same.setdefault(alike, []).append(each)
+    found = []
+    for first, *others in same.values():
+        names = ", ".join(dict.fromkeys(each.check for each in others if each.check != first.check))
+        found.append(structs.replace(first, message=f"{first.message} (likewise {names})") if names else first)
     return found

@@ -60,6 +60,23 @@ def of(number: int, noun: str, plural: str = "") -> str:
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 
 
+def size(count: int) -> str:
+    """Bytes on a disk, in the largest unit that leaves at least 1: 512 bytes, 15.9 KiB, 768 MiB."""
+    return _size(count, 1024, ("KiB", "MiB", "GiB", "TiB"))
+
+
+def traffic(count: int) -> str:
+    """Bytes on a line, in the units of data plans: 2.3 MB."""
+    return _size(count, 1000, ("kB", "MB", "GB", "TB"))
+
+
+def _size(count: int, step: int, units: Sequence[str]) -> str:
+    for exponent in range(len(units), 0, -1):
+        if count >= step**exponent:
+            return f"{count / step**exponent:.1f}".removesuffix(".0") + f" {units[exponent - 1]}"
+    return of(count, "byte")
+
+
 NOT_MEASURED = "-"
 
 

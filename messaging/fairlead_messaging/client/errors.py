@@ -32,7 +32,6 @@ RETRY_AFTER_SECONDS_MAX = 3600.0
 """The longest wait a client accepts from a Retry-After header."""
 SHOWN_BYTES_MAX = 200
 FOREIGN = "this is not the messaging service; check the address"
-"""The code of an answer that did not come from the messaging service."""
 
 RETRYABLE_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 
@@ -202,21 +201,24 @@ _BY_CODE: dict[str, type[Denied]] = {
 _BY_STATUS: dict[int, type[Denied]] = {401: NotAllowed, 403: NotAllowed, 413: TooLarge}
 
 
-def from_response(where: str, status: int, headers: Mapping[str, str], body: bytes) -> Busy | Denied:
+def from_response(where: str, status: int, headers: Mapping[str, str], body: bytes, *, url: str = "") -> Busy | Denied:
     """The error for an answer with a status from 300 on.
 
-    ``where`` is the beginning of its message; header names are lower case.
+    ``where`` is the beginning of its message; header names are lower case; ``url``: what was asked, for people.
     """
     try:
         facts = peer_json.decode(_decoder, body).error
     except Malformed:
-        shown = body[:SHOWN_BYTES_MAX].decode(errors="replace")
-        # Any proxy may answer these, with its own text.
-        is_usual = status in RETRYABLE_STATUSES or status in _BY_STATUS
-        facts = {"message": shown if is_usual else f"{FOREIGN}: {shown}" if shown else FOREIGN}
+        facts = {"message": body[:SHOWN_BYTES_MAX].decode(errors="replace")}
+    # Any proxy may answer with the usual statuses, and its own text.
+    is_foreign = "code" not in facts and status not in RETRYABLE_STATUSES and status not in _BY_STATUS
+    if is_foreign:
+        facts["message"] = ": ".join(filter(None, (FOREIGN, str(facts.get("message", "")))))
     code, message = str(facts.pop("code", f"http_{status}")), str(facts.pop("message", ""))
     failure = _made(f"{where}: {status} {message or code}", status, headers, code, facts)
     failure.reason = message or f"the service answered {status} {code}"
+    if url and is_foreign:
+        failure.reason = f"{url} is not the messaging service: it answered {status}; is this its http_listen?"
     return failure
 
 

@@ -65,7 +65,9 @@ class ClientRequest(Generic[T]):
         """The result.  Raises an error of ``errors``; ``RemoteError`` for an answer that this service never gives."""
         if 200 <= response.status < 300:
             return self.decode(response)
-        failure = errors.from_response(f"{self.method} {self.path}", response.status, response.headers, response.body)
+        failure = errors.from_response(
+            f"{self.method} {self.path}", response.status, response.headers, response.body, url=response.url
+        )
         if isinstance(failure, Denied):
             return self.on_refusal(failure, in_doubt)
         raise failure
@@ -115,6 +117,8 @@ class Response:
     status: int
     headers: Mapping[str, str]
     body: bytes
+    url: str = ""
+    """Address of the server."""
 
     def header(self, name: str) -> str | None:
         return self.headers.get(name.lower())

@@ -184,7 +184,8 @@ def _verdict(
                 return "unreadable", f"EdgeRoutes {name} cannot be read: {why}; {deletion_blocked.ROUTES_CONSEQUENCE}"
             return "not_selected", f"EdgeRoutes {name} is not for this node: its nodeSelector does not select it"
         notes = "".join(f"; {note}" for note in _unreadable(placement))
-        return "not_selected", f"no SyncRule selects this object for this node{notes}"
+        naming = (rule.name for rule, _ in placement.rules.entries(live.group_kind))
+        return "not_selected", f"{explaining.not_selected(naming)}{notes}"
     if record is None and live is not None and live.problem is not None:
         return "undeliverable", f"no edge can be given it: {live.problem.code}: {live.problem.reason}"
     if record is None:
@@ -211,7 +212,11 @@ async def _placement(
     except ApiRefused as error:
         if error.status != 404:
             raise
-        return placement, None, ("no_node", f"there is no Node {node}; fairlead status lists the edge nodes")
+        edges = await items(kube, "api/v1/nodes", labelSelector=EDGE_LABEL)
+        names = (each["metadata"]["name"] for each in edges if EDGE_LABEL in (each["metadata"].get("labels") or {}))
+        meant = api_group.similar(node, names)
+        text = f"there is no Node {node}{f'{meant} ' if meant else '; '}fairlead status lists the edge nodes"
+        return placement, None, ("no_node", text)
     labels = found["metadata"].get("labels", {})
     if EDGE_LABEL not in labels:
         why = f"Node {node} lacks the label {EDGE_LABEL}; to make it an edge node: {api_group.label(node)}"

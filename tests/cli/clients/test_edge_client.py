@@ -12,6 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from fairlead_cli.clients import edge_client
+from fairlead_cli.main import build
+from fairlead_edge.io.client import EdgeClient
 from fairlead_wire.errors import Permanent
 
 
@@ -49,6 +51,26 @@ def test_objects(url: str, tmp_path: Path) -> None:
         edge_client.get(url, token, "text")
     with pytest.raises(click.ClickException, match="answered 401; give the agent's data_dir/token with --token-file"):
         edge_client.get(url, None, "held")
+    token.write_text("wrong")
+    with pytest.raises(click.ClickException, match=r"refused the token in .*token \(401\)"):
+        edge_client.get(url, token, "held")
+
+
+@pytest.mark.parametrize("line", ["status", "receipt 1-2", "deadletters list"])
+def test_a_wrong_token_is_not_called_a_missing_one(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = tmp_path / "token"
+    token.write_text("wrong")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise Permanent("this listener needs the token", code="unauthorized")
+
+    for call in ("status", "receipt", "dead_letters"):
+        monkeypatch.setattr(EdgeClient, call, refuse)
+    at = ["--url", "http://127.0.0.1:1"]
+    done = CliRunner().invoke(build(), ["edge", *line.split(), *at, "--token-file", str(token)])
+    assert done.exit_code == 1 and f"refused the token in {token} (401)" in done.output, done.output
+    done = CliRunner().invoke(build(), ["edge", *line.split(), *at])
+    assert done.exit_code == 1 and "requires its token" in done.output, done.output
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.server
+import threading
 from pathlib import Path
 
 import click
@@ -57,6 +59,27 @@ def test_an_unreachable_service_is_exit_1() -> None:
     answer = CliRunner().invoke(build(), ["topics", "--url", "http://127.0.0.1:1", "list"])
     assert answer.exit_code == 1
     assert "127.0.0.1:1" in answer.stderr
+
+
+def test_another_program_is_not_called_the_messaging_service() -> None:
+    """As with --hub: the 404 of a hub says nothing about topics."""
+
+    class Hub(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(404)
+            self.send_header("Content-Length", "14")
+            self.end_headers()
+            self.wfile.write(b"404: Not Found")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Hub) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        done = CliRunner().invoke(build(), ["topics", "list", "--url", url])
+    assert done.exit_code == 1
+    assert f"{url} is not the messaging service: it answered 404; is this its http_listen?" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from tests.support.kube.cluster import Cluster
 
 from fairlead_cli.cluster import target
 from fairlead_cli.cluster.target import Target
-from fairlead_hub.io.cluster.api_error import ApiRefused
+from fairlead_hub.io.cluster.api_error import ApiRefused, ApiUnreachable
 from fairlead_hub.io.cluster.kube import Kube
 from fairlead_wire.objects import api_group
 
@@ -78,10 +78,27 @@ def test_what_cannot_be_asked_is_one_sentence(tmp_path: Path) -> None:
     async def never(kube: Kube) -> None:
         raise AssertionError("no cluster is to be asked")
 
-    with pytest.raises(click.ClickException, match=r"no hub and no cluster to ask: .*broken.*use --kubeconfig"):
+    with pytest.raises(click.ClickException, match=r"cannot reach a hub or a cluster: .*broken.*use --kubeconfig"):
         Target(kubeconfig=broken).ask(never)
     with pytest.raises(click.ClickException, match="three"):
         Target(kubeconfig=kubeconfig(tmp_path), context="three").ask(never)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ApiRefused(403, "nodes is forbidden"), "nodes is forbidden; ask an administrator for this permission"),
+        (ApiUnreachable("cannot reach it"), "cannot reach it; check `server` in KUBECONFIG, and that the API server"),
+    ],
+)
+def test_an_error_has_its_remedy(error: Exception, said: str, tmp_path: Path) -> None:
+    async def refused(_: Kube) -> None:
+        raise error
+
+    path = kubeconfig(tmp_path)
+    with pytest.raises(click.ClickException) as failed:
+        Target(kubeconfig=path).ask(refused)
+    assert said.replace("KUBECONFIG", str(path)) in failed.value.message
 
 
 def test_a_refusal_is_one_sentence(cluster: Cluster) -> None:

@@ -103,7 +103,7 @@ def test_bodies(encoding: str | None, body: Any, expected: bool | str) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("{", "not JSON"),
+        ("{", "not JSON: Input data was truncated; write one JSON object per line"),
         ([], "expected one JSON object per line"),
         ({}, "condition: expected text"),
         ({"condition": 5}, "condition: expected text"),
@@ -114,7 +114,9 @@ def test_bodies(encoding: str | None, body: Any, expected: bool | str) -> None:
     ],
 )
 def test_lines_that_are_no_request(line: Any, said: str) -> None:
-    first, second = answers("eval", lines=[line, {"condition": "true"}])
+    done = run("eval", lines=[line, {"condition": "true"}])
+    first, second = map(json.loads, done.output.splitlines())
+    assert done.exit_code == (1 if line in ("{", []) else 0), "a line that cannot be read is a failure"
     assert first["error"][0]["message"].startswith(said)
     assert second == {"result": True}
 
@@ -135,7 +137,10 @@ def test_match() -> None:
     ) == [
         {
             "deliveries": [
-                {"endpoint": "iothub", "queue": "iothub_Pri1", "priority": 1, "ttl": 7200, "routes": ["a", "b"]},
+                {
+                    **{"endpoint": "iothub", "topic": "default/telemetry", "queue": "iothub_Pri1"},
+                    **{"priority": 1, "ttl": 7200, "routes": ["a", "b"]},
+                },
                 {"endpoint": "n/m/i", "queue": "n/m/i", "priority": 2_000_000_000, "ttl": 60, "routes": ["c"]},
             ]
         }

@@ -42,6 +42,15 @@ def test_a_probe_that_may_not_look_says_who_may() -> None:
     assert "/data/outbox.db" in found.message and found.remedy == examination.PERMISSION
 
 
+def test_one_reason_for_several_checks_is_one_problem() -> None:
+    def fails() -> Iterator[Finding]:
+        raise OSError("the server is away")
+
+    found = examination.run([Check(name, 60, fails, "start it") for name in ("api", "rights", "pods")])
+    assert [each.check for each in found] == ["api"]
+    assert found[0].message.endswith("the server is away (likewise rights, pods)")
+
+
 # ---- findings ----
 
 
@@ -66,6 +75,8 @@ def test_people_see_the_remedy_below_the_sentence() -> None:
         "                     -> mend it",
         "3 findings: 1 ok, 1 warning, 1 problem",
     ]
+    assert lines([*SEVERAL, SEVERAL[2]])[-1] == "4 findings: 1 ok, 1 warning, 2 problems"
+    assert lines(SEVERAL[:1])[-1] == "1 finding: 1 ok, 0 warnings, 0 problems"
 
 
 def test_programs_see_all_of_it() -> None:

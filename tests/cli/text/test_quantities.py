@@ -79,3 +79,19 @@ def test_a_cell_is_one_word() -> None:
     found = [{"priority": 0, **measured}, {"priority": DEFAULT_PRIORITY, **measured}]
     assert quantities.cell(found) == "0:0.4s/3min20s,default:0.4s/3min20s"
     assert quantities.cell([]) == "-"
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "traffic"),
+    [
+        (0, "0 bytes", "0 bytes"),
+        (1, "1 byte", "1 byte"),
+        (16273, "15.9 KiB", "16.3 kB"),
+        (805306368, "768 MiB", "805.3 MB"),
+        (50_000_000, "47.7 MiB", "50 MB"),
+        (3 * 1024**4, "3 TiB", "3.3 TB"),
+    ],
+)
+def test_bytes_have_a_unit(count: int, size: str, traffic: str) -> None:
+    """On a disk by 1024, on a line by 1000, as data plans are sold."""
+    assert (quantities.size(count), quantities.traffic(count)) == (size, traffic)

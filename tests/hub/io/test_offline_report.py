@@ -91,6 +91,9 @@ async def test_a_node_that_lacks_the_label_is_told_how_to_get_it() -> None:
     )
     found = await offline_report.explain(cast(Kube, api), "shop-2", "configmap", "shop", "a")
     assert found["answer"] == "there is no Node shop-2; fairlead status lists the edge nodes"
+    api = ApiInMemory({"api/v1/nodes": [{"metadata": {"name": "shop-1", "labels": {api_group.EDGE_LABEL: ""}}}]})
+    found = await offline_report.explain(cast(Kube, api), "shop-01", "configmap", "shop", "a")
+    assert found["answer"] == "there is no Node shop-01; did you mean shop-1? fairlead status lists the edge nodes"
 
 
 async def test_nodes_tell_what_their_edge_nodes_tell(kube: Cluster, client: Kube) -> None:

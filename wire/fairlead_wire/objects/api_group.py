@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+import itertools
+from collections.abc import Iterable
 from typing import Final
 
 GROUP: Final = "fairlead.dev"
@@ -14,9 +17,24 @@ EDGE_LABEL: Final = "node-role.kubernetes.io/edge"
 """The label of Nodes that are edge nodes, with any value."""
 
 
-def no_edge_node(node: str) -> str:
-    """The message for a name without a Node, or whose Node lacks the label: callers seldom know which."""
-    return f"there is no Node {node} with label {EDGE_LABEL}; if the Node exists: {label(node)}"
+SIMILAR_OF_MAX: Final = 1000
+"""Names searched for one that may have been meant."""
+
+
+def no_edge_node(node: str, known: Iterable[str] = ()) -> str:
+    """The message for a name without a Node, or whose Node lacks the label: callers seldom know which.
+
+    ``known``: the edge nodes, one of which may have been meant.
+    """
+    meant = similar(node, known)
+    remedy = f"{meant} If" if meant else "; if"
+    return f"there is no Node {node} with label {EDGE_LABEL}{remedy} the Node exists: {label(node)}"
+
+
+def similar(name: str, known: Iterable[str]) -> str:
+    """`; did you mean edge-1?` if one of the names is similar, else ""."""
+    found = difflib.get_close_matches(name, itertools.islice(known, SIMILAR_OF_MAX), n=1, cutoff=0.7)
+    return f"; did you mean {found[0]}?" if found else ""
 
 
 def label(node: str) -> str:

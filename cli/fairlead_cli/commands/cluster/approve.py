@@ -59,7 +59,7 @@ def approve(node: str, yes: bool, target: Target, shown: Printer) -> None:
     found, due = target.ask(lambda kube: _stopped(kube, node))
     guard = (found.get("status") or {}).get("deletionGuard")
     if not guard:
-        shown.say(f"node/{node}: the deletion guard has stopped nothing")
+        shown.say(f"node/{node}: nothing to approve")
         return
     if guard.get("approved"):
         shown.say(f"node/{node}: {quantities.of(guard['count'], 'deletion')} approved already ({guard['id']})")

@@ -16,7 +16,6 @@ from fairlead_cli.doctor.cluster import hub_lease
 from fairlead_cli.output import printer
 from fairlead_cli.output.printer import Printer
 from fairlead_cli.text import printable, quantities
-from fairlead_wire.objects import resource
 
 NO = frozenset(
     (
@@ -78,7 +77,7 @@ def explain(object_name: str, node: str, hub: str | None, config: Path | None, t
 
 def _print(found: dict[str, Any], object_name: str, node: str, shown: Printer) -> None:
     answer = shown.paint(str(found["answer"]), "bad" if found["code"] in NO else "")
-    name = shown.paint(resource.shown(str(found.get("key", object_name))), "")
+    name = shown.paint(_name(str(found.get("key", "")), object_name), "")
     click.echo(f"{name} on {node}: {answer}", color=shown.is_colored)
     if delivered := found.get("lastDelivered"):
         ago = quantities.since(delivered, quantities.utc())
@@ -87,6 +86,13 @@ def _print(found: dict[str, Any], object_name: str, node: str, shown: Printer) -
         if version := found.get(side):
             details = f"resourceVersion {version['resourceVersion']}, SHA-256 {version['digest'][:12]}…"
             click.echo(f"  {label:14}  {details}")
+
+
+def _name(key: str, object_name: str) -> str:
+    """The kind as it was typed, with the namespace of the key if it has one."""
+    kind, _, name = object_name.partition("/")
+    namespace = key.split("/")[1] if key.count("/") == 2 else ""
+    return "/".join(filter(None, (kind, namespace, name)))
 
 
 def _surveyed(target: Target, node: str, kind: str, name: str) -> dict[str, Any]:

@@ -101,8 +101,9 @@ def logs(
         found = await sources(kube, target.given_namespace, component, node if component == "edge" else None)
         if not found:
             where = f"namespace {target.given_namespace}" if target.given_namespace else "the cluster"
-            what = f" of {component}" if component else ""
-            raise click.ClickException(f"no Pod{what} of Fairlead is in {where}, or none has started")
+            what = f"{component} Pod" if component else "Pod of Fairlead"
+            remedy = "outside Kubernetes, read the program's own log"
+            raise click.ClickException(f"found no running {what} in {where}; {remedy}")
         return found
 
     def show(lines: list[LogLine]) -> None:

@@ -56,7 +56,9 @@ def nodes(wanted: tuple[str, ...], watch: bool, target: Target, shown: Printer) 
     missing = [name for name in wanted if name not in {_name(row) for row in rows}]
     if missing:
         such = " with these labels" if target.selector else ""
-        said = f"there is no edge node {missing[0]}{such}; `fairlead nodes` lists all of them"
+        meant = api_group.similar(missing[0], map(_name, rows))
+        listed = f"{meant} `" if meant else "; `"
+        said = f"there is no edge node {missing[0]}{such}{listed}fairlead nodes` lists all of them"
         remedy = "" if target.selector else f"; if the Node exists: {api_group.label(missing[0])}"
         raise click.ClickException(f"{said}{remedy}")
     shown.items(VIEW, [row for row in rows if not wanted or _name(row) in wanted], none=none(target.selector))

@@ -113,7 +113,7 @@ def _one(found: dict[str, Any], node: str) -> dict[str, Any]:
         if row["node"] == node:
             mine = [record for record in found["parked"] if record["node"] == node]
             return {**row, "parkedObjects": [_parked(record) for record in mine]}
-    raise click.ClickException(api_group.no_edge_node(node))
+    raise click.ClickException(api_group.no_edge_node(node, (row["node"] for row in found["nodes"])))
 
 
 def _parked(record: dict[str, Any]) -> dict[str, Any]:

@@ -170,7 +170,7 @@ QUEUES = TableView(
         OutputColumn("BYTES", lambda row: row["bytes"]),
         OutputColumn("OLDEST", lambda row: _span(row["oldestAgeSeconds"])),
         OutputColumn(
-            "STANDS STILL",
+            "STALLED FOR",
             lambda row: _span(row["stalledSeconds"]),
             style=lambda r: "bad" if r["stalledSeconds"] else "",
         ),

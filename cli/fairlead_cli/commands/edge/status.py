@@ -67,8 +67,8 @@ def _lines(found: dict[str, Any]) -> list[str]:
         f"node      {found['node']}, agent {found['agent']}",
         f"link      {state}{why}; hub last heard {heard}",
         *_plan(link.get("plan")),
-        f"objects   {objects['held']} held, {objects['bytes']} of {objects['maxBytes']} bytes",
-        f"messages  {store['bytes']} of {store['maxBytes']} bytes, {_dead_letters(found)}",
+        f"objects   {objects['held']} held, {_of_limit(objects)}",
+        f"messages  {_of_limit(store)}, {_dead_letters(found)}",
     ]
     if store.get("diskFull"):
         lines.append("disk      full: publishing is refused (507); free some space, or wait until messages are sent")
@@ -87,9 +87,11 @@ def _dead_letters(found: dict[str, Any]) -> str:
     said = quantities.of(count, "dead letter")
     if not refused["deadLetters"]:
         return said
-    return (
-        f"{said}, of these {refused['deadLetters']} refused input ({refused['bytes']} of {refused['maxBytes']} bytes)"
-    )
+    return f"{said}, of these {refused['deadLetters']} refused input ({_of_limit(refused)})"
+
+
+def _of_limit(used: dict[str, Any]) -> str:
+    return f"{quantities.size(used['bytes'])} of {quantities.size(used['maxBytes'])}"
 
 
 def _plan(plan: dict[str, Any] | None) -> list[str]:
@@ -97,14 +99,16 @@ def _plan(plan: dict[str, Any] | None) -> list[str]:
     if plan is None:
         return []
     limit = plan["bytesPerDay"]
-    of_limit = "" if limit is None else f" of {limit}"
+    of_limit = "" if limit is None else f" of {quantities.traffic(limit)}"
     used_up = ""
     if plan["usedUp"]:
         is_all = plan["bytesToday"] >= limit
         how_far = "used up" if is_all else "nine tenths used: only priority 0 is sent"
         used_up = f", {how_far}; sending resumes in {durations.span(plan['nextDaySeconds'])}"
-    rate = "" if plan["bytesPerSecond"] is None else f", messages at {plan['bytesPerSecond']} bytes/s at most"
-    return [f"line      {plan['bytesToday']}{of_limit} bytes today{used_up}{rate}"]
+    rate = ""
+    if plan["bytesPerSecond"] is not None:
+        rate = f", messages at {quantities.traffic(plan['bytesPerSecond'])}/s at most"
+    return [f"traffic   {quantities.traffic(plan['bytesToday'])}{of_limit} today{used_up}{rate}"]
 
 
 def _queue(queue: dict[str, Any]) -> tuple[Any, ...]:

@@ -37,8 +37,9 @@ def register(root: click.Group) -> None:
         click.get_current_context().invoke(tail, **rest)
 
     options = getattr(alone, "__click_params__")  # noqa: B009
+    own = [each for each in tail.params if not getattr(each, "hidden", False)]  # without those of `topics`
     command = click.Command(
-        "tail", callback=alone, params=[*tail.params, *reversed(options)], help=tail.help, short_help=tail.short_help
+        "tail", callback=alone, params=[*own, *reversed(options)], help=tail.help, short_help=tail.short_help
     )
     root.add_command(command)
 

@@ -60,6 +60,8 @@ def topics() -> None:
     Copy into another topic:   fairlead topics replay orders orders-again --from 2h
     With mutual TLS:           fairlead topics --config ingest.toml list
 
+    The connection options may stand before or after the command's name.
+
     -o json prints one JSON value, or one object per line for messages and rows, with payloads in base64.
     """
 
@@ -138,25 +140,40 @@ def update(
 
 @topics.command(short_help="Delete a topic and everything in it.")
 @topic
-@click.option("-y", "--yes", is_flag=True, help="Do not ask before deleting one of Fairlead's own topics (system/…).")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.pass_context
 def delete(context: click.Context, topic: tuple[str, str], yes: bool) -> None:
     """Delete a topic and everything in it, immediately and permanently.
 
-    Topics in namespace `system` belong to Fairlead: they hold events and messages on their way to modules. Before
-    deleting one of them the command asks for confirmation; without a terminal it requires --yes.
+    If the topic holds messages, or belongs to Fairlead, the command asks for confirmation; without a terminal it
+    requires --yes. Topics in namespace `system` are Fairlead's own: they hold events and messages on their way to
+    modules.
     """
     name = "/".join(topic)
-    if event.is_reserved(name) and not yes:
-        harm = f"{name} is Fairlead's own topic: what is in it is lost, and its readers miss it"
-        if not _is_asked():
-            raise click.UsageError(f"{harm}; to delete it all the same, run it again with --yes")
-        if not click.confirm(f"{harm}. Delete it?", err=True):
-            click.echo("not deleted; nothing was changed", err=True)
-            sys.exit(1)
     with service(context) as client:
+        if not yes and (harm := _harm(client, topic)):
+            if not _is_asked():
+                raise click.UsageError(f"{harm}; to delete it all the same, run it again with --yes")
+            if not click.confirm(f"{harm}. Delete it?", err=True):
+                click.echo("not deleted; nothing was changed", err=True)
+                sys.exit(1)
         client.delete_topic(*topic)
     click.echo(f"{name} deleted")
+
+
+def _harm(client: Client, topic: tuple[str, str]) -> str:
+    """What deleting the topic destroys; "" if nothing.  Fails if there is no such topic."""
+    from fairlead_messaging.client.errors import NotAllowed
+
+    name = "/".join(topic)
+    client.topic(*topic)
+    if event.is_reserved(name):
+        return f"{name} is Fairlead's own topic: what is in it is lost, and its readers miss it"
+    try:
+        held = client.plan(*topic, after="", splits=1).rows
+    except NotAllowed:
+        return f"{name} may hold messages (you may not read it): deleting it loses them"
+    return f"{name} holds {quantities.of(held, 'message')}: deleting it loses them" if held else ""
 
 
 def _is_asked() -> bool:
@@ -423,3 +440,6 @@ VIEW = TableView(
         OutputColumn("WAITS FOR TRANSACTION", lambda row: row["heldByTransaction"]),
     ),
 )
+
+
+messaging_client.accept_after(topics)

@@ -14,7 +14,7 @@ import msgspec
 from fairlead_cli.cluster import collections, hub_role
 from fairlead_cli.cluster.target import Target
 from fairlead_cli.doctor.cluster import hub_lease, installation, objects, programs
-from fairlead_cli.doctor.examination import Check, Finding, ok, problem
+from fairlead_cli.doctor.examination import Check, Finding, problem, warning
 from fairlead_hub import leadership
 from fairlead_hub.cluster.custom_resources import definitions as ours
 from fairlead_hub.io.cluster.api_error import ApiRefused
@@ -30,6 +30,7 @@ LABELLED = "app.kubernetes.io/part-of=fairlead"
 REACH = "check that the API server is reachable and that this user may read from it"
 FORBIDDEN = 403
 NOT_FOUND = 404
+READ_ACCESS = "run fairlead doctor as a user with read access"
 Judge = Callable[[Kube], Awaitable[Iterable[Finding]]]
 
 
@@ -119,12 +120,8 @@ async def _surplus(kube: Kube, places: Places, delivered: Collection[tuple[str, 
     except ApiRefused as error:
         if error.status != FORBIDDEN:
             raise
-        return [
-            ok(
-                "rights",
-                "this user may not read roles, so it was not checked whether a hub has more permissions than it needs",
-            )
-        ]
+        text = "this user may not read roles, so it was not checked whether a hub has more permissions than it needs"
+        return [warning("rights", text, READ_ACCESS)]
     return [installation.judge_surplus(accounts[0], hub_role.surplus(may, delivered))]
 
 
@@ -167,7 +164,8 @@ async def _authorities(kube: Kube, at: str) -> Iterable[Finding]:
     except ApiRefused as error:
         if error.status != FORBIDDEN:
             raise
-        return [ok("certificates", "this user may not read Secrets, so the certificates in them were not checked")]
+        text = "this user may not read Secrets, so the certificates in them were not checked"
+        return [warning("certificates", text, READ_ACCESS)]
     return installation.judge_secrets(found, _now())
 
 

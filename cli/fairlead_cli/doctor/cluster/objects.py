@@ -67,10 +67,12 @@ def judge_nodes(items: Iterable[Mapping[str, Any]], *, is_hub_away: bool = False
         connected += bool((item.get("status") or {}).get("connected"))
         found += _judge_node(item["metadata"]["name"], item.get("status") or {}, is_hub_away)
     yield from _bounded("nodes", sorted(found, key=lambda each: each.level != "problem"))
-    if not is_hub_away:
-        yield ok("nodes", f"{connected} of {count} edge nodes are connected")
-    elif not found:
-        yield ok("nodes", f"{quantities.of(count, 'edge node')}; without a hub none is connected")
+    text = f"{connected} of {count} edge nodes are connected"
+    if is_hub_away:
+        if not found:
+            yield ok("nodes", f"{quantities.of(count, 'edge node')}; without a hub none is connected")
+    else:
+        yield ok("nodes", text) if connected == count else warning("nodes", text, "see the lines above")
 
 
 def _judge_node(name: str, status: Mapping[str, Any], is_hub_away: bool) -> Iterator[Finding]:

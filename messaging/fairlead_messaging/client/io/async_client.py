@@ -146,7 +146,7 @@ class AsyncClient(Methods, AwaitingClient):
                 self._answered = True
                 body = await self._body(asked, response)
                 headers = {name.lower(): value for name, value in response.headers.items()}
-                return Response(status=response.status, headers=headers, body=body)
+                return Response(status=response.status, headers=headers, body=body, url=self._base_url)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             hint = addresses.scheme_hint(self._base_url, error)
             raise Unreachable(f"{self._base_url} cannot be reached: {text_of(error)}{hint}") from error

@@ -218,7 +218,7 @@ class Connections:
         if too_much or len(body) > limit:
             raise RemoteError(f"{path}: the answer is over {limit} bytes")
         headers = {name.lower(): value for name, value in response.headers.items()}
-        return Response(status=response.status, headers=headers, body=body)
+        return Response(status=response.status, headers=headers, body=body, url=self.base_url)
 
     def _ready(self) -> http.client.HTTPConnection:
         """An idle connection that the peer has not closed, or a new one.  Raises ``Unreachable``."""

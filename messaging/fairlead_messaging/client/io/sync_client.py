@@ -103,7 +103,9 @@ class Client(Methods, BlockingClient):
         if found.status != 200:
             with found:
                 body = found.read(REFUSAL_BYTES_MAX)
-            raise errors.from_response(f"GET {BACKUP.path}", found.status, found.headers, body)
+            raise errors.from_response(
+                f"GET {BACKUP.path}", found.status, found.headers, body, url=self._connections.base_url
+            )
         return found
 
     def do(self, asked: ClientRequest[T]) -> T:

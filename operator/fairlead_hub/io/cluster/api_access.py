@@ -12,6 +12,9 @@ from fairlead_wire.errors import FairleadError
 from fairlead_wire.io import logs
 
 SERVER_CHARS_MAX = 500
+NAME_CHARS_MAX = 253
+NAMES_MAX = 20
+"""Contexts that an error lists."""
 _log = logs.get("hub.kube")
 
 
@@ -143,11 +146,31 @@ def _configuration(kubeconfig: str | None, context: str | None) -> Any:
             )
         else:
             config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]
-    except (config.ConfigException, OSError, ValueError, TypeError, YAMLError) as error:
-        raise ConfigError(f"{_where(kubeconfig)}: {error}") from None
+    except (TypeError, AttributeError):  # the file holds text or a list
+        raise ConfigError(f"{kubeconfig or _where(kubeconfig)} is not a kubeconfig") from None
+    except (config.ConfigException, OSError, ValueError, YAMLError) as error:
+        reason = _context_missing(kubeconfig, context) or f": {error}"
+        raise ConfigError(f"{_where(kubeconfig)}{reason}") from None
     except RecursionError:
         raise ConfigError(f"{_where(kubeconfig)}: nested too deeply") from None
     return settings
+
+
+def _context_missing(kubeconfig: str | None, context: str | None) -> str:
+    """`has no context west; contexts: …` if that is the reason, else ""."""
+    from kubernetes import config
+    from yaml import YAMLError
+
+    if kubeconfig is None or context is None:
+        return ""
+    try:
+        found, _ = config.list_kube_config_contexts(kubeconfig)  # type: ignore[no-untyped-call]
+        names = [str(each["name"]) for each in found]
+    except (config.ConfigException, OSError, ValueError, TypeError, KeyError, AttributeError, YAMLError):
+        return ""  # the file has another mistake, which the caller reports
+    if context in names:
+        return ""
+    return f" has no context {context[:NAME_CHARS_MAX]}; contexts: {', '.join(names[:NAMES_MAX]) or 'none'}"
 
 
 def _in_cluster_namespace() -> str:

@@ -41,6 +41,10 @@ class ApiUnavailable(Temporary):
         self.status = status
 
 
+class ApiUnreachable(ApiUnavailable):
+    """There is no connection to the API server."""
+
+
 class UnreadableAnswer(ApiUnavailable):
     """A successful answer whose body is unusable: a load balancer's page, an empty body, half a document."""
 

@@ -21,7 +21,7 @@ import msgspec
 from fairlead_hub.cluster.watch_health import RETRY_AFTER_SECONDS_MAX
 from fairlead_hub.io.cluster import api_error
 from fairlead_hub.io.cluster.api_access import ApiAccess
-from fairlead_hub.io.cluster.api_error import UNAUTHORIZED, ApiUnavailable
+from fairlead_hub.io.cluster.api_error import UNAUTHORIZED, ApiUnavailable, ApiUnreachable
 from fairlead_wire import errors
 from fairlead_wire.backoff import Backoff
 from fairlead_wire.errors import FairleadError
@@ -135,6 +135,9 @@ class Kube:
                 content = await answer.read()
                 if answer.status >= 400:
                     raise await self._failure(answer.status, answer.headers, content)
+        except (aiohttp.ClientConnectorError, aiohttp.ClientConnectorCertificateError) as error:
+            text = f"cannot reach the API server at {self.access.server}: {_text(error)}"
+            raise ApiUnreachable(text) from None
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise ApiUnavailable(f"API server: {_text(error)}") from None
         except ValueError as error:  # a character that no header may have

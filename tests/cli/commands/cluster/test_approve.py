@@ -76,7 +76,7 @@ def test_at_a_terminal(stopped: Cluster, monkeypatch: pytest.MonkeyPatch, answer
 
 def test_nothing_is_stopped(stopped: Cluster) -> None:
     done = run(stopped, "act-2")
-    assert (done.exit_code, done.output) == (0, "node/act-2: the deletion guard has stopped nothing\n")
+    assert (done.exit_code, done.output) == (0, "node/act-2: nothing to approve\n")
     written_by_hand.edge_node(stopped, "act-1", deletionGuard=GUARD | {"approved": True})
     done = run(stopped, "act-1", "--yes")
     assert (done.exit_code, done.output) == (0, "node/act-1: 2 deletions approved already (3f0c91aa)\n")

@@ -56,6 +56,26 @@ def test_an_object_needs_kind_and_name() -> None:
 
 
 @pytest.mark.parametrize(
+    ("typed", "key", "named"),
+    [
+        ("ConfigMap/a", "configmaps/shop/a", "ConfigMap/shop/a"),
+        ("cm/a", "configmaps/shop/a", "cm/shop/a"),
+        ("Node/edge-1", "Node//edge-1", "Node/edge-1"),
+        ("eroutes/a", "edgeroutes.fairlead.dev//a", "eroutes/a"),
+        ("Widget/a", None, "Widget/a"),
+    ],
+)
+def test_an_object_is_named_as_it_was_typed(
+    typed: str, key: str | None, named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its namespace, if it has one."""
+    found = {"node": "edge-1", "code": "held", "answer": "so", **({} if key is None else {"key": key})}
+    monkeypatch.setattr(hub_client, "ask", lambda *_, **__: found)
+    done = CliRunner().invoke(build(), ["explain", typed, "--node", "edge-1", "--hub", "http://127.0.0.1:1"])
+    assert done.output == f"{named} on edge-1: so\n"
+
+
+@pytest.mark.parametrize(
     ("code", "status"), [("held", 0), ("pending", 0), ("paused", 0), ("undeliverable", 1), ("not_wanted", 1)]
 )
 def test_what_no_node_can_be_given_is_no(code: str, status: int, monkeypatch: pytest.MonkeyPatch) -> None:

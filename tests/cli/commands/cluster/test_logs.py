@@ -98,7 +98,9 @@ def test_one_that_cannot_be_read_holds_up_no_other(two_pods: dict[str, Any]) -> 
 def test_of_a_cluster_without_pods(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))
     done = run("hub", "-n", "kube-system")
-    assert done.exit_code == 1 and "no Pod of hub of Fairlead is in namespace kube-system" in done.output
+    assert (
+        done.exit_code == 1 and "found no running hub Pod in namespace kube-system; outside Kubernetes" in done.output
+    )
     done = run("-f", "--previous")
     assert done.exit_code == 2 and "previous containers have ended" in done.output
 

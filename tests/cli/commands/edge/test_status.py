@@ -12,6 +12,7 @@ from tests.support.processes import wait_until
 
 from fairlead_cli.commands.edge import status
 from fairlead_cli.main import build
+from fairlead_edge.io.client import EdgeClient
 
 SETTINGS = {
     "UPSTREAM_DELIVERY_MAXIMUM_DELAY": "20",
@@ -49,13 +50,13 @@ def test_a_policy_that_contradicts_itself_is_refused_like_any_other(tmp_path: Pa
 @pytest.mark.parametrize(
     ("used", "is_used_up", "said"),
     [
-        (10, False, "line      10 of 100 bytes today"),
+        (10, False, "traffic   10 bytes of 100 bytes today"),
         (
             90,
             True,
-            "line      90 of 100 bytes today, nine tenths used: only priority 0 is sent; sending resumes in 1 min",
+            "traffic   90 bytes of 100 bytes today, nine tenths used: only priority 0 is sent; sending resumes in 1 min",
         ),
-        (100, True, "line      100 of 100 bytes today, used up; sending resumes in 1 min"),
+        (100, True, "traffic   100 bytes of 100 bytes today, used up; sending resumes in 1 min"),
     ],
 )
 def test_how_far_the_day_is_used_up_is_what_the_plan_does(used: int, is_used_up: bool, said: str) -> None:
@@ -73,6 +74,21 @@ def test_an_agent_that_does_not_answer_is_one_sentence() -> None:
 def test_what_is_no_address_is_one_sentence(url: str) -> None:
     shown = CliRunner().invoke(build(), ["edge", "status", "--url", url])
     assert shown.exit_code == 2 and "the agent's address must be http://host:port" in shown.output
+
+
+def test_what_takes_room_has_a_unit(monkeypatch: pytest.MonkeyPatch) -> None:
+    link = {"state": "connected", "hub": "h", "reason": "", "lastContactSeconds": 1}
+    plan = {"bytesToday": 2310455, "bytesPerDay": 50_000_000, "bytesPerSecond": None, "usedUp": False}
+    found = {
+        **{"node": "edge-1", "agent": "1", "link": {**link, "plan": plan}, "delivery": {}, "toTable": [], "routes": {}},
+        **{"objects": {"held": 3, "bytes": 16273, "maxBytes": 805306368}, "store": {"bytes": 0, "maxBytes": 1024}},
+        **{"deadLetters": 0, "queues": []},
+    }
+    monkeypatch.setattr(EdgeClient, "status", lambda _: found)
+    lines = CliRunner().invoke(build(), ["edge", "status", "--url", "http://127.0.0.1:1"]).output.splitlines()
+    assert "objects   3 held, 15.9 KiB of 768 MiB" in lines
+    assert "messages  0 bytes of 1 KiB, 0 dead letters" in lines
+    assert "traffic   2.3 MB of 50 MB today" in lines
 
 
 @pytest.mark.process

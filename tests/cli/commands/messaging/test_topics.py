@@ -47,6 +47,43 @@ def test_a_topic_of_fairlead_is_not_deleted_unasked(run: Run, monkeypatch: pytes
     assert run("list", "-n", "system").stdout == ""
 
 
+def test_a_topic_with_messages_is_not_deleted_unasked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("create", "ns/t")
+    run("publish", "ns/t", "a", "b")
+    done = run("delete", "ns/t")
+    assert done.exit_code == 2 and "ns/t holds 2 messages: deleting it loses them" in done.output, done.output
+    monkeypatch.setattr(command, "_is_asked", lambda: True)
+    monkeypatch.setattr("click.confirm", lambda *_, **__: False)
+    assert run("delete", "ns/t").exit_code == 1
+    monkeypatch.setattr("click.confirm", lambda *_, **__: True)
+    assert run("delete", "ns/t").exit_code == 0
+
+
+def test_a_topic_that_does_not_exist_is_not_asked_about(run: Run) -> None:
+    for name in ("ns/t", "system/event"):
+        done = run("delete", name)
+        assert done.exit_code == 1 and "does not exist" in done.output and "own topic" not in done.output
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("list",),
+        ("transactions", "list"),
+        ("subscriptions", "list", "t"),
+        ("create", "u"),
+        ("tail", "t"),
+        ("subscriptions", "put", "t", "s", "http://127.0.0.1:9/in"),
+    ],
+)
+def test_the_address_may_follow_the_command(run: Run, messaging: Topics, line: tuple[str, ...]) -> None:
+    """And then it counts, whatever stands before it."""
+    run("create", "t")
+    there = ["topics", "--url", "http://127.0.0.1:1", *line, "--url", messaging.url]
+    done = CliRunner().invoke(build(), there)
+    assert done.exit_code == 0, done.output
+
+
 def test_publish_and_poll(run: Run) -> None:
     run("create", "t")
     assert run("publish", "t", "a", "b").exit_code == 0

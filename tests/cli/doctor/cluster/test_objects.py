@@ -47,8 +47,10 @@ def test_nodes() -> None:
     """Each thing that is wrong, problems first; a thousand of them do not fill the screen."""
     guard = {"id": "a1", "count": 7}
     found = list(judge_nodes([node("a", connected=False), node("b", objectsParked=2, deletionGuard=guard, paused="x")]))
-    assert [each.level for each in found] == ["problem", "problem", "warning", "warning", "ok"]
+    assert [each.level for each in found] == ["problem", "problem", "warning", "warning", "warning"]
     assert found[-1].message == "1 of 2 edge nodes are connected"
+    [both] = judge_nodes([node("a"), node("b")])
+    assert (both.level, both.message) == ("ok", "2 of 2 edge nodes are connected")
     many = list(judge_nodes([node(f"n{number}", connected=False) for number in range(1000)]))
     assert len(many) == SHOWN_MAX + 2 and many[-2].message == f"and {1000 - SHOWN_MAX} more of this kind"
 

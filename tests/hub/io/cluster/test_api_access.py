@@ -43,6 +43,16 @@ def test_a_kubeconfig_says_where_and_who(cluster: Cluster) -> None:
     assert found.ca is not None and Path(found.ca).read_bytes() == cluster.ca.read_bytes()
 
 
+@pytest.mark.parametrize("content", ["text", "[]", "contexts: text"])
+def test_a_file_that_is_no_kubeconfig_is_called_so(tmp_path: Path, content: str) -> None:
+    """In a sentence, not in Python's words about its content."""
+    path = tmp_path / "kubeconfig"
+    path.write_text(content)
+    with pytest.raises(ConfigError) as refused:
+        api_access.load(str(path))
+    assert str(path) in str(refused.value) and "object" not in str(refused.value)
+
+
 @pytest.mark.parametrize("content", [None, "", "{", "[]", "clusters: []", "\x00"])
 def test_a_kubeconfig_that_is_none_is_named(tmp_path: Path, content: str | None) -> None:
     """With the file, so that the author of the settings finds it."""
