@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Final
 
-from fairlead_hub.identity import join_tokens, joining, refusal
+from fairlead_hub.identity import join_tokens, joining, refusal, revocation
 from fairlead_hub.identity.csr import CsrRefused
 from fairlead_hub.identity.join_tokens import JoinTokenObject
 from fairlead_hub.identity.joining import Admitted, JoinLimits
@@ -173,7 +173,7 @@ class JoinService:
         node = admitted.use.node
         revoked = {
             "before": WallClock.text_of(admitted.revoke_before),
-            "reason": f"replaced by token {admitted.token.id}",
+            "reason": revocation.replaced(admitted.token.id),
         }
         change: dict[str, Any] = {"spec": {"revoked": revoked}}
         try:
