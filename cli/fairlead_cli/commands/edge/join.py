@@ -63,6 +63,8 @@ def hub_url(text: str) -> str:
         )
     if not port:
         raise click.UsageError(f"name the port, for example wss://{parts.hostname}:10000")
+    if parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise click.UsageError(f"a hub's URL has no path: wss://{parts.netloc}")
     return text
 
 
@@ -102,7 +104,7 @@ def register(root: click.Group) -> None:
 @click.option(
     "--node", default="", metavar="NAME", help="Name of the node; default: from the settings, else the token."
 )
-@config_option("The agent's settings file; it is created, or updated.")
+@config_option("The agent's settings file; it is created in an existing folder, or updated.")
 @click.option(
     "--user", default="", metavar="NAME", help="User that runs the agent; default: the owner of its data_dir."
 )
