@@ -62,8 +62,8 @@ class NotOurs(LocalError):
 
     def __init__(self, owner: str, node: str, held: int) -> None:
         super().__init__(
-            f"holds {held} undelivered messages of node {owner!r}, but node is {node!r}: correct node in the settings if"
-            f" it is mistyped, or start the agent as {owner!r} to deliver them; otherwise use another data_dir"
+            f"holds {held} undelivered messages of node {owner!r}, but node is {node!r}: correct node in the settings"
+            f" if it is mistyped, or start the agent as {owner!r} to deliver them; otherwise use another data_dir"
         )
 
 

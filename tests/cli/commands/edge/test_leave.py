@@ -11,7 +11,6 @@ from click.testing import CliRunner, Result
 
 from fairlead_cli.main import build
 
-
 NOBODY = 65534
 
 

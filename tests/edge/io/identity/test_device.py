@@ -16,7 +16,6 @@ from fairlead_edge.io.identity import device
 from fairlead_edge.io.identity.device import CannotConfigure, CannotJoin, DeviceSettings
 from fairlead_edge.io.identity.identity_files import Owner
 
-
 NOBODY = 65534
 
 
