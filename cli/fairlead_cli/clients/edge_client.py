@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import click
 
-from fairlead_wire.errors import text_of
+from fairlead_wire.errors import plain, text_of
 from fairlead_wire.validation import addresses
 
 if TYPE_CHECKING:
@@ -86,12 +86,58 @@ def options(command: F) -> F:
 
 
 def failed(error: FairleadError) -> click.ClickException:
-    """The error for people: the agent's own text about a missing token is meant for programs."""
-    from fairlead_wire.errors import Permanent
+    """The error for people: the agent's own text about a missing token is meant for programs.
 
+    How the agent was named is known from the options of the running command.
+    """
+    from fairlead_wire.errors import Permanent, Temporary
+
+    place = _typed()
     if isinstance(error, Permanent) and error.code == UNAUTHORIZED:
-        return click.ClickException(f"the agent requires its token: {WITH_TOKEN}")
+        return click.ClickException(_token_refused(place))
+    if isinstance(error, Temporary) and place.url is None and (why := _why_silent(place.config)):
+        return click.ClickException(f"{error} {why}")
     return click.ClickException(str(error))
+
+
+def _typed() -> AgentPlace:
+    """The options of the running command, or of the group that it belongs to."""
+    place = AgentPlace()
+    context = click.get_current_context(silent=True)
+    while context is not None:
+        given = {name: context.params.get(name) for name in AgentPlace._fields}
+        place = AgentPlace(*(ours if ours is not None else given[name] for name, ours in place._asdict().items()))
+        context = context.parent
+    return place
+
+
+def _token_refused(place: AgentPlace) -> str:
+    if place.token_file is not None:
+        return f"the agent does not know the token in {place.token_file}: give its data_dir/token with --token-file"
+    if place.url is not None:
+        return "the agent requires its token: give its data_dir/token with --token-file, or --config instead of --url"
+    if not has_device_settings() and place.config is None:
+        return "the agent requires its token: name its settings with --config, or its data_dir/token with --token-file"
+    return f"the agent requires its token: {WITH_TOKEN}"
+
+
+def _why_silent(config: Path | None) -> str:
+    """What this device's files say of an agent that does not answer; "" if nothing."""
+    from fairlead_edge.io.moving.files import MoveFiles, MoveFilesError
+    from fairlead_wire.io.settings import SettingsError
+
+    if config is None and not has_device_settings():
+        return (
+            f"{DEVICE_SETTINGS} does not exist: if the device joined with --config FILE, give the same --config here"
+            " and start the agent with fairlead edge run --config FILE"
+        )
+    try:
+        left = MoveFiles(Path(device_settings(config).data_dir)).left()
+    except (SettingsError, MoveFilesError):
+        return ""
+    if left is None:
+        return ""
+    return f"{left.node} was taken out of service at {left.at}; to join a hub again: fairlead edge join"
 
 
 def device_settings(config: Path | None = None) -> EdgeSettings:
@@ -188,7 +234,7 @@ def get(url: str, token_file: Path | None, path: str) -> dict[str, Any] | None:
             remedy = "; give the agent's data_dir/token with --token-file" if error.code in (401, 403) else ""
             raise click.ClickException(f"the agent at {url} answered {error.code}{remedy}") from None
     except urllib.error.URLError as error:
-        why = getattr(error.reason, "strerror", None) or error.reason
+        why = plain(error.reason) if isinstance(error.reason, OSError) else error.reason
         raise click.ClickException(
             f"the agent at {url} does not answer: {why}"
             f"{addresses.scheme_hint(url, error) or '; is it running, and is this its http_listen?'}"

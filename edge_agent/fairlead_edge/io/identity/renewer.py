@@ -267,7 +267,7 @@ class LateRenewal:
             finally:
                 connection.transport.abort()
         except (ConnectionClosed, TimeoutError) as error:
-            return _end("late_unanswered", f"the hub did not answer: {errors.described(error)}")
+            return _end("late_unanswered", f"the hub did not answer: {errors.plain(error)}")
         except RemoteError as error:
             return _end("protocol", str(error))
         except (IdentityFilesError, TlsFilesError, keys.KeyMakerFailed) as error:
