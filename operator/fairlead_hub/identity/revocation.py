@@ -25,7 +25,9 @@ FOR_EVER: Final = "9999-12-31T23:59:59Z"
 REASON_CHARS_MAX: Final = 256
 RETRY_SECONDS: Final = 600.0
 """When a revoked node may ask again: only a person can change the answer."""
-REMEDY: Final = "give it a new certificate: fairlead token create --replace, then fairlead edge join on the device"
+REMEDY: Final = (
+    "give it a new certificate: fairlead token create --node NODE --replace, then fairlead edge join on the device"
+)
 """Also in the log of the agent that is refused."""
 DELETED: Final = "node deleted"
 """The reason that ``fairlead node delete`` gives."""

@@ -140,7 +140,8 @@ def unrevoke(name: str, force: bool, target: Target, shown: Printer) -> None:
             raise click.ClickException(
                 f"node/{name} was replaced by the device that joined with token {revoked.replaced_by}: lifting the"
                 " revocation lets the old device, or a copy of its disk, connect again in place of the new one; if that"
-                f" is intended, use --force. To give the name to a new device: fairlead token create --replace {name}"
+                " is intended, use --force. To give the name to a new device: fairlead token create"
+                f" --node {name} --replace"
             )
         path, body = instructions.node_path(name), {"spec": {"revoked": None}}
         lifted: dict[str, Any] = json.loads(await kube.request("PATCH", path, body, content_type=MERGE_PATCH))
@@ -331,7 +332,7 @@ def _refuse_no_name(name: str) -> None:
     from fairlead_wire.identity import node_names
 
     if not node_names.is_node_name(name):
-        raise click.UsageError(f"{name!r} cannot be the name of a Node: lower-case letters, digits, - and .")
+        raise click.UsageError(f"{name!r} cannot be the name of a Node: {node_names.ALLOWED}")
 
 
 def _nothing(name: str) -> str:

@@ -129,7 +129,7 @@ def join(hub: str, token_file: BinaryIO, node: str, config: Path, user: str, for
     from fairlead_wire.identity import node_names
 
     if node and not node_names.is_node_name(node):
-        raise click.UsageError(f"--node: {node!r} cannot be the name of a Node: lower-case letters, digits, - and .")
+        raise click.UsageError(f"--node: {node!r} cannot be the name of a Node: {node_names.ALLOWED}")
     wanted = joins.JoinOptions(url=url, token=token, node=node, config=config, user=user, force=force)
     say("hub", url)
     try:

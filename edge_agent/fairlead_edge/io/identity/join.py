@@ -182,7 +182,7 @@ class _Device:
             raise CannotJoin(
                 f"this device has already joined as {own.name} (until {certificate.day(own.not_after)}), and nothing"
                 " was sent; to join again, use --force and a new token (a used one is refused as token_used), made with"
-                f" fairlead token create --replace {own.name}"
+                f" fairlead token create --node {own.name} --replace"
             )
 
     async def _pending(self) -> Pending:

@@ -99,7 +99,7 @@ class JoinService:
         if token is None or not is_right:
             if token is not None:
                 self._limits.failed(token.id, now)
-            reason = "there is no such token, or its secret is different: was it copied completely, or deleted?"
+            reason = "unknown token. It may have been deleted, or not copied completely"
             raise IdentityRefused("token_unknown", reason)
         self._limits.passed(token.id)
         return token

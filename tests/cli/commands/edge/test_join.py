@@ -144,7 +144,7 @@ COMMANDS = pytest.mark.parametrize("command", ["join", "move"])
     ("hub", "sentence"),
     [
         ("fl1-aaaaaaaaaa-bbb", "that is a token: give the hub's URL here"),
-        (HUB_URL, "one is like fl1-<10 letters>"),
+        (HUB_URL, "one is like fl1-<10 letters and digits>"),
         ("ws://hub:10000", "ws:// is not encrypted: join with wss://"),
         ("wss://hub", "name the port, for example wss://hub:10000"),
         ("wss://hub:port", "is not a URL; one is like"),
