@@ -14,10 +14,6 @@ from __future__ import annotations
 import os
 import re
 
-_CONNECTS = re.compile(r"(?:Multiple exceptions: )?\[Errno (\d+)\] Connect call failed \([^)]*\)")
-"""What asyncio says of a connection that failed, with a socket's address as a tuple."""
-_LIBRARY = re.compile(r"^\[[A-Z0-9_]+(?:: [A-Z0-9_]+)?\] | \(_ssl\.c:\d+\)$")
-"""What the TLS library adds to its texts."""
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
 
 
@@ -74,6 +70,12 @@ def described(error: BaseException, text: str | None = None) -> str:
         return f"{error.filename}: {error.strerror}"
     said = _said(str(error) if text is None else text)
     return f"{name}: {said}" if said else _in_words(name)
+
+
+_CONNECTS = re.compile(r"(?:Multiple exceptions: )?\[Errno (\d+)\] Connect call failed \([^)]*\)")
+"""What asyncio says of a connection that failed, with a socket's address as a tuple."""
+_LIBRARY = re.compile(r"^\[[A-Z0-9_]+(?:: [A-Z0-9_]+)?\] | \(_ssl\.c:\d+\)$")
+"""What the TLS library adds to its texts."""
 
 
 def plain(error: BaseException) -> str:

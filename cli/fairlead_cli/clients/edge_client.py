@@ -85,21 +85,6 @@ def options(command: F) -> F:
     return cast(F, place_options(placed))
 
 
-def failed(error: FairleadError) -> click.ClickException:
-    """The error for people: the agent's own text about a missing token is meant for programs.
-
-    How the agent was named is known from the options of the running command.
-    """
-    from fairlead_wire.errors import Permanent, Temporary
-
-    place = _typed()
-    if isinstance(error, Permanent) and error.code == UNAUTHORIZED:
-        return click.ClickException(_token_refused(place))
-    if isinstance(error, Temporary) and place.url is None and (why := _why_silent(place.config)):
-        return click.ClickException(f"{error} {why}")
-    return click.ClickException(str(error))
-
-
 def _typed() -> AgentPlace:
     """The options of the running command, or of the group that it belongs to."""
     place = AgentPlace()
@@ -111,14 +96,15 @@ def _typed() -> AgentPlace:
     return place
 
 
-def _token_refused(place: AgentPlace) -> str:
+def _token_needed(place: AgentPlace) -> str:
+    """The error for an agent that does not accept what was sent; "" if its token was not found on this device."""
     if place.token_file is not None:
-        return f"the agent does not know the token in {place.token_file}: give its data_dir/token with --token-file"
+        return f"the agent refused the token in {place.token_file} (401): it must be the token file in its data_dir"
     if place.url is not None:
         return "the agent requires its token: give its data_dir/token with --token-file, or --config instead of --url"
     if not has_device_settings() and place.config is None:
         return "the agent requires its token: name its settings with --config, or its data_dir/token with --token-file"
-    return f"the agent requires its token: {WITH_TOKEN}"
+    return ""
 
 
 def _why_silent(config: Path | None) -> str:
@@ -138,6 +124,23 @@ def _why_silent(config: Path | None) -> str:
     if left is None:
         return ""
     return f"{left.node} was taken out of service at {left.at}; to join a hub again: fairlead edge join"
+
+
+def failed(error: FairleadError) -> click.ClickException:
+    """The error for people: the agent's own text about a missing token is meant for programs.
+
+    How the agent was named is known from the options of the running command.
+    """
+    from fairlead_wire.errors import Permanent, Temporary
+
+    place = _typed()
+    if isinstance(error, Temporary) and place.url is None and (why := _why_silent(place.config)):
+        return click.ClickException(f"{error} {why}")
+    if isinstance(error, Permanent) and error.code == UNAUTHORIZED and (why := _token_needed(place)):
+        return click.ClickException(why)
+    if isinstance(error, Permanent) and error.code == UNAUTHORIZED:
+        return click.ClickException(f"the agent requires its token: {WITH_TOKEN}")
+    return click.ClickException(str(error))
 
 
 def device_settings(config: Path | None = None) -> EdgeSettings:

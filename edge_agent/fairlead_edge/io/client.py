@@ -26,8 +26,9 @@ from urllib.parse import quote
 
 import msgspec
 
+from fairlead_wire import errors
 from fairlead_wire.backoff import retry_after_seconds
-from fairlead_wire.errors import LocalError, Permanent, Temporary, plain
+from fairlead_wire.errors import LocalError, Permanent, Temporary
 from fairlead_wire.validation import addresses
 
 PATIENCE_SECONDS: Final = 30.0
@@ -262,8 +263,8 @@ class EdgeClient:
         except (OSError, http.client.HTTPException) as error:
             why = getattr(error, "reason", None) or error  # urllib wraps the cause
             if isinstance(why, ssl.SSLCertVerificationError):
-                raise Permanent(f"{self._url}: {plain(why)}; {_UNVERIFIED}", code=NO_AGENT) from error
-            why = plain(why) if isinstance(why, OSError) else why
+                raise Permanent(f"{self._url}: {errors.plain(why)}; {_UNVERIFIED}", code=NO_AGENT) from error
+            why = errors.plain(why) if isinstance(why, OSError) else why
             hint = addresses.scheme_hint(self._url, error)
             raise Temporary(
                 f"no answer from {self._url}: {why}; is the agent running, and is this its http_listen?{hint}"

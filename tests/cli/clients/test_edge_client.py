@@ -12,8 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from fairlead_cli.clients import edge_client
-from fairlead_edge.io.moving.files import LeftService, MoveFiles
-from fairlead_wire.errors import FairleadError, Permanent, Temporary
+from fairlead_wire.errors import Permanent
 
 
 class Agent(BaseHTTPRequestHandler):
@@ -136,44 +135,3 @@ def test_a_token_that_is_wanted_or_may_not_be_read_is_said_for_people(
     monkeypatch.setattr(edge_client, "_may_read", lambda path: path != config)
     with pytest.raises(click.ClickException, match=r"edge\.toml: Permission denied; run it with sudo"):
         edge_client.AgentPlace(config=config).found()
-
-
-UNKNOWN = Permanent("show the token: Bearer", code="unauthorized")
-
-
-@pytest.mark.parametrize(
-    ("error", "arguments", "said"),
-    [
-        (
-            UNKNOWN,
-            ["--url", "http://127.0.0.1:9"],
-            "--token-file, or --config instead of --url",
-        ),
-        (UNKNOWN, ["--url", "http://127.0.0.1:9", "--token-file", "FILE"], "does not know the token in"),
-        (UNKNOWN, [], "name its settings with --config"),
-        (UNKNOWN, ["--config", "CONFIG"], "run it with sudo"),
-        (Temporary("no answer."), [], "none.toml does not exist: if the device joined with --config FILE"),
-        (Temporary("no answer."), ["--config", "CONFIG"], "n was taken out of service at 2026-11-23T08:00:00Z"),
-        (Temporary("no answer."), ["--url", "http://127.0.0.1:9"], "Error: no answer.\n"),
-    ],
-)
-def test_the_remedy_is_not_what_was_done_already(
-    error: FairleadError, arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It depends on how the agent was named, and on what its folder says."""
-
-    @click.command()
-    @edge_client.options
-    def command(url: str, token_file: Path | None) -> None:
-        raise edge_client.failed(error)
-
-    monkeypatch.setattr(edge_client, "DEVICE_SETTINGS", tmp_path / "none.toml")
-    for name in edge_client.DEVICE_VARIABLES:
-        monkeypatch.delenv(name, raising=False)
-    config, token = tmp_path / "edge.toml", tmp_path / "token"
-    config.write_text(f'node = "n"\nhub_url = "ws://hub:1"\nsecurity = "insecure"\ndata_dir = "{tmp_path}"\n')
-    token.write_text("t")
-    MoveFiles(tmp_path).leave(LeftService(node="n", hub="ws://hub:1", at="2026-11-23T08:00:00Z"))
-    given = [{"FILE": str(token), "CONFIG": str(config)}.get(each, each) for each in arguments]
-    shown = CliRunner().invoke(command, given)
-    assert shown.exit_code == 1 and said in shown.output, shown.output
