@@ -283,10 +283,7 @@ class _Device:
             raise _Retryable(f"{error}; run the same command again: it uses the same key") from None
         except RefusedByHub as error:
             self._forget_refused(error)
-            remedy = REMEDIES.get(error.code)
-            if error.code == "token_node" and not self._wanted.node and self._node:
-                remedy = f"The name {self._node} comes from {self._settings.source('node')}: correct it, or give --node"
-            if remedy is not None:
+            if remedy := remedy_of(error.code, self._wanted, self._settings):
                 raise RefusedByHub(error.code, f"{error.reason}. {remedy}", error.retry_after) from None
             raise
 
@@ -312,6 +309,13 @@ class _Device:
         if error.code.startswith("csr_"):
             with contextlib.suppress(IdentityFilesError):
                 self._files.drop_pending()
+
+
+def remedy_of(code: str, wanted: JoinOptions, settings: DeviceSettings) -> str:
+    """What the device can add to the hub's refusal; "" if nothing."""
+    if code == "token_node" and not wanted.node and settings.node:
+        return f"The name {settings.node} comes from {settings.source('node')}: correct it, or give --node"
+    return REMEDIES.get(code, "")
 
 
 # ---- error texts -----------------------------------------------------------------------------------

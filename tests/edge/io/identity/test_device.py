@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
-from fairlead_edge.io.identity import device
+from fairlead_edge.io.identity import device, join
 from fairlead_edge.io.identity.device import CannotConfigure, CannotJoin, DeviceSettings
 from fairlead_edge.io.identity.identity_files import Owner
+from fairlead_wire.identity.join_token import JoinToken
 
 NOBODY = 65534
 
@@ -112,7 +114,13 @@ def test_where_a_value_comes_from(tmp_path: Path) -> None:
     path = tmp_path / "edge.toml"
     path.write_text('node = "shop-17"\n')
     assert DeviceSettings(path, {}).source("node") == str(path)
-    assert DeviceSettings(path, {"FAIRLEAD_EDGE_NODE": "shop-7"}).source("node") == "the variable FAIRLEAD_EDGE_NODE"
+    settings = DeviceSettings(path, {"FAIRLEAD_EDGE_NODE": "shop-7"})
+    assert settings.source("node") == "the variable FAIRLEAD_EDGE_NODE"
+    wanted = join.JoinOptions(url="wss://hub:1", token=JoinToken(id="a", secret="b", pins=()), config=path)
+    remedy = "The name shop-7 comes from the variable FAIRLEAD_EDGE_NODE: correct it, or give --node"
+    assert join.remedy_of("token_node", wanted, settings) == remedy
+    assert join.remedy_of("token_node", structs.replace(wanted, node="shop-1"), settings) == ""
+    assert "make a new token" in join.remedy_of("token_used", wanted, settings)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
