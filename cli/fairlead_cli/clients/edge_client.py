@@ -34,7 +34,7 @@ WITH_TOKEN = "run it with sudo, or give --url and the agent's data_dir/token wit
 
 token_option = click.option(
     "--token-file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=click.Path(exists=True, dir_okay=False, readable=False, path_type=Path),
     metavar="FILE",
     help='The agent\'s data_dir/token; needed with --url if security = "mtls". Without --url it is found.',
 )
@@ -265,4 +265,9 @@ class _EdgeNoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 def _token(token_file: Path | None) -> str | None:
-    return token_file.read_text() if token_file is not None else None
+    """Raises ``click.UsageError``."""
+    try:
+        return token_file.read_text() if token_file is not None else None
+    except OSError as error:
+        remedy = "; run it with sudo" if isinstance(error, PermissionError) else ""
+        raise click.UsageError(f"--token-file {token_file}: {error.strerror or error}{remedy}") from None

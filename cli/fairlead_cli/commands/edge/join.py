@@ -30,7 +30,7 @@ def config_option(text: str) -> Callable[[F], F]:
     """Adds --config; ``text`` is its help."""
     return click.option(
         "--config",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=click.Path(dir_okay=False, readable=False, path_type=Path),
         default=CONFIG,
         show_default=True,
         metavar="FILE",
