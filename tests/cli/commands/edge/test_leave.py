@@ -62,7 +62,9 @@ def test_files_of_another_user(arguments: tuple[str, ...]) -> None:
         data, config = Path(made) / "data", Path(made) / "edge.toml"
         (data / "identity").mkdir(parents=True)
         (data / "identity").chmod(0o700)
+        data.chmod(0o755)
         config.write_text(f'node = "edge-1"\nhub_url = "wss://127.0.0.1:1"\ndata_dir = "{data}"\n')
+        config.chmod(0o644)
         os.seteuid(NOBODY)
         try:
             done = run("--config", str(config), *arguments)

@@ -129,7 +129,7 @@ def test_a_folder_of_another_user_is_named_with_its_owner_and_one_remedy(open_to
     """The folder that exists: the one that does not cannot be given away."""
     data = open_to_all / "data"
     if is_there:
-        data.mkdir()
+        data.mkdir(mode=0o755)
     os.seteuid(NOBODY)
     try:
         with pytest.raises(CannotJoin) as refused, device.locked(data, None):
