@@ -40,6 +40,10 @@ class StoreUnusable(FairleadError):
 class NotPermitted(StoreUnusable):
     """A file of the agent belongs to another user; the text names file, owner and remedy.  Programs exit with 2."""
 
+    def __init__(self, message: str, *, path: str) -> None:
+        super().__init__(message)
+        self.path = path
+
 
 class StoreFailed(LocalError):
     """The disk failed a write or a flush; this process must not use the store any more."""
@@ -58,8 +62,8 @@ class NotOurs(LocalError):
 
     def __init__(self, owner: str, node: str, held: int) -> None:
         super().__init__(
-            f"holds {held} messages that node {owner!r} accepted, and this is {node!r}: "
-            f"start the agent as {owner!r} to deliver them, use another data_dir, or remove the file"
+            f"holds {held} undelivered messages of node {owner!r}, but node is {node!r}: correct node in the settings"
+            f" if it is mistyped, or start the agent as {owner!r} to deliver them; otherwise use another data_dir"
         )
 
 

@@ -46,3 +46,34 @@ def test_a_reason_is_never_empty(error, text, line):
     assert (errors.text_of(error), errors.described(error)) == (text, line)
     assert errors.cause_of(FileNotFoundError(2, "No such file", "none.toml")) == "No such file"
     assert errors.described(error, "first line").endswith(": first line")
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (OSError(111, "Connect call failed ('127.0.0.1', 16201)"), "Connection refused"),
+        (
+            OSError(
+                "Multiple exceptions: [Errno 111] Connect call failed ('::1', 1, 0, 0),"
+                " [Errno 111] Connect call failed ('127.0.0.1', 1)"
+            ),
+            "Connection refused",
+        ),
+        (PermissionError(13, "Permission denied", "/data/token"), "/data/token: Permission denied"),
+        (FileNotFoundError(2, "No such file or directory"), "No such file or directory"),
+        (
+            ssl.SSLError(116, "[X509: KEY_VALUES_MISMATCH] key values mismatch (_ssl.c:3926)"),
+            "key values mismatch",
+        ),
+        (ssl.SSLEOFError(), "SSLEOF error"),
+        (ConnectionResetError("by peer"), "by peer"),
+        (TimeoutError(), "timeout error"),
+        (ValueError("no text"), "ValueError: no text"),
+    ],
+)
+def test_people_are_not_shown_what_a_library_adds(error, line):
+    assert errors.plain(error) == line
+
+
+def test_a_file_is_named_before_the_reason():
+    assert errors.described(PermissionError(13, "Permission denied", "/data/token")) == "/data/token: Permission denied"

@@ -80,8 +80,30 @@ def cause_of(error: BaseException) -> str:
 def described(error: BaseException, text: str | None = None) -> str:
     """Its class and what it says, or ``text``; in words where that is nothing: a reason is never empty."""
     name = type(error).__name__
+    if text is None and isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
     said = _said(str(error) if text is None else text)
     return f"{name}: {said}" if said else _in_words(name)
+
+
+_CONNECTS = re.compile(r"(?:Multiple exceptions: )?\[Errno (\d+)\] Connect call failed \([^)]*\)")
+"""What asyncio says of a connection that failed, with a socket's address as a tuple."""
+_LIBRARY = re.compile(r"^\[[A-Z0-9_]+(?:: [A-Z0-9_]+)?\] | \(_ssl\.c:\d+\)$")
+"""What the TLS library adds to its texts."""
+
+
+def plain(error: BaseException) -> str:
+    """For people: without class, number and place in the library; ``described`` of what is no error of the system."""
+    if not isinstance(error, OSError):
+        return described(error)
+    if verified := getattr(error, "verify_message", ""):
+        return f"the certificate was not accepted: {verified}"
+    if (failed := _CONNECTS.findall(str(error))) and not _CONNECTS.sub("", str(error)).strip(" ,"):
+        return ", ".join(dict.fromkeys(os.strerror(int(number)) for number in failed))
+    if error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    said = _LIBRARY.sub("", error.strerror or str(error)) if error.args else ""
+    return _said(said) or _in_words(type(error).__name__)
 
 
 def _said(text: str) -> str:

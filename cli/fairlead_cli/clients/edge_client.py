@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import click
 
-from fairlead_wire.errors import text_of
+from fairlead_wire.errors import plain, text_of
 from fairlead_wire.validation import addresses
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ WITH_TOKEN = "run it with sudo, or give --url and the agent's data_dir/token wit
 
 token_option = click.option(
     "--token-file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=click.Path(exists=True, dir_okay=False, readable=False, path_type=Path),
     metavar="FILE",
     help='The agent\'s data_dir/token; needed with --url if security = "mtls". Without --url it is found.',
 )
@@ -88,10 +88,59 @@ def options(command: F) -> F:
     return cast(F, place_options(placed))
 
 
-def failed(error: FairleadError) -> click.ClickException:
-    """The error for people: the agent's own text about a missing token is meant for programs."""
-    from fairlead_wire.errors import Permanent
+def _typed() -> AgentPlace:
+    """The options of the running command, or of the group that it belongs to."""
+    place = AgentPlace()
+    context = click.get_current_context(silent=True)
+    while context is not None:
+        given = {name: context.params.get(name) for name in AgentPlace._fields}
+        place = AgentPlace(*(ours if ours is not None else given[name] for name, ours in place._asdict().items()))
+        context = context.parent
+    return place
 
+
+def _token_needed(place: AgentPlace) -> str:
+    """The error for an agent that does not accept what was sent; "" if its token was not found on this device."""
+    if place.token_file is not None:
+        return f"the agent refused the token in {place.token_file} (401): it must be the token file in its data_dir"
+    if place.url is not None:
+        return "the agent requires its token: give its data_dir/token with --token-file, or --config instead of --url"
+    if not has_device_settings() and place.config is None:
+        return "the agent requires its token: name its settings with --config, or its data_dir/token with --token-file"
+    return ""
+
+
+def _why_silent(config: Path | None) -> str:
+    """What this device's files say of an agent that does not answer; "" if nothing."""
+    from fairlead_edge.io.moving.files import MoveFiles, MoveFilesError
+    from fairlead_wire.io.settings import SettingsError
+
+    if config is None and not has_device_settings():
+        return (
+            f"{DEVICE_SETTINGS} does not exist: if the device joined with --config FILE, give the same --config here"
+            " and start the agent with fairlead edge run --config FILE"
+        )
+    try:
+        left = MoveFiles(Path(device_settings(config).data_dir)).left()
+    except (SettingsError, MoveFilesError):
+        return ""
+    if left is None:
+        return ""
+    return f"{left.node} was taken out of service at {left.at}; to join a hub again: fairlead edge join"
+
+
+def failed(error: FairleadError) -> click.ClickException:
+    """The error for people: the agent's own text about a missing token is meant for programs.
+
+    How the agent was named is known from the options of the running command.
+    """
+    from fairlead_wire.errors import Permanent, Temporary
+
+    place = _typed()
+    if isinstance(error, Temporary) and place.url is None and (why := _why_silent(place.config)):
+        return click.ClickException(f"{error} {why}")
+    if isinstance(error, Permanent) and error.code == UNAUTHORIZED and (why := _token_needed(place)):
+        return click.ClickException(why)
     if isinstance(error, Permanent) and error.code == UNAUTHORIZED:
         context = click.get_current_context(silent=True)
         if used := context and context.meta.get(_TOKEN_FILE):
@@ -202,7 +251,7 @@ def get(url: str, token_file: Path | None, path: str) -> dict[str, Any] | None:
             remedy = "; give the agent's data_dir/token with --token-file" if error.code in (401, 403) else ""
             raise click.ClickException(f"the agent at {url} answered {error.code}{remedy}") from None
     except urllib.error.URLError as error:
-        why = getattr(error.reason, "strerror", None) or error.reason
+        why = plain(error.reason) if isinstance(error.reason, OSError) else error.reason
         raise click.ClickException(
             f"the agent at {url} does not answer: {why}"
             f"{addresses.scheme_hint(url, error) or '; is it running, and is this its http_listen?'}"
@@ -230,4 +279,9 @@ class _EdgeNoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 def _token(token_file: Path | None) -> str | None:
-    return token_file.read_text() if token_file is not None else None
+    """Raises ``click.UsageError``."""
+    try:
+        return token_file.read_text() if token_file is not None else None
+    except OSError as error:
+        remedy = "; run it with sudo" if isinstance(error, PermissionError) else ""
+        raise click.UsageError(f"--token-file {token_file}: {error.strerror or error}{remedy}") from None

@@ -138,12 +138,22 @@ async def create_all(
 async def unsuitable_nodes(kube: Kube, names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Of these names: those without a Node, and those whose Node lacks the label of edge nodes."""
     if len(names) == 1:
-        found = await _node(kube, names[0])
+        found = await _found(kube, "api/v1/nodes", names[0])
     else:
         found = {each["metadata"]["name"]: each for each in await collections.items(kube, "api/v1/nodes")}
     missing = [name for name in names if name not in found]
     plain = [name for name in names if name in found and EDGE_LABEL not in _labels(found[name])]
     return missing, plain
+
+
+async def identities(kube: Kube, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """``status.identity`` of the EdgeNodes with these names that exist."""
+    path = f"{api_group.ROOT}/edgenodes"
+    if len(names) == 1:
+        found = await _found(kube, path, names[0])
+    else:
+        found = {each["metadata"]["name"]: each for each in await collections.items(kube, path)}
+    return {name: (found[name].get("status") or {}).get("identity") or {} for name in names if name in found}
 
 
 async def create_nodes(kube: Kube, names: Sequence[str]) -> None:
@@ -164,11 +174,11 @@ async def create_nodes(kube: Kube, names: Sequence[str]) -> None:
     await asyncio.gather(*map(one, names))
 
 
-async def _node(kube: Kube, name: str) -> dict[str, Any]:
+async def _found(kube: Kube, path: str, name: str) -> dict[str, Any]:
     from fairlead_hub.io.cluster.api_error import ApiRefused
 
     try:
-        return {name: json.loads(await kube.get(f"api/v1/nodes/{urllib.parse.quote(name, safe='')}"))}
+        return {name: json.loads(await kube.get(f"{path}/{urllib.parse.quote(name, safe='')}"))}
     except ApiRefused as error:
         if error.status != NOT_FOUND:
             raise

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import base64
 import http.client
+import ssl
 import time
 import urllib.error
 import urllib.request
@@ -25,6 +26,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from fairlead_wire import errors
 from fairlead_wire.backoff import retry_after_seconds
 from fairlead_wire.errors import LocalError, Permanent, Temporary
 from fairlead_wire.validation import addresses, json_encoding
@@ -35,6 +37,9 @@ RETRY_SECONDS_MAX: Final = 5.0
 TIMEOUT_SECONDS: Final = 10.0
 LEASE_SECONDS: Final = 60.0
 NO_AGENT: Final = "no_agent"
+_UNVERIFIED: Final = (
+    "on the device itself use http:// (http_listen on loopback); elsewhere set SSL_CERT_FILE to the agent's edge-ca.crt"
+)
 _LATER: Final = (429, 503, 507)
 T = TypeVar("T")
 
@@ -261,7 +266,9 @@ class EdgeClient:
             raise _refusal(error) from None
         except (OSError, http.client.HTTPException) as error:
             why = getattr(error, "reason", None) or error  # urllib wraps the cause
-            why = getattr(why, "strerror", None) or why
+            if isinstance(why, ssl.SSLCertVerificationError):
+                raise Permanent(f"{self._url}: {errors.plain(why)}; {_UNVERIFIED}", code=NO_AGENT) from error
+            why = errors.plain(why) if isinstance(why, OSError) else why
             hint = addresses.scheme_hint(self._url, error)
             raise Temporary(
                 f"no answer from {self._url}: {why}; is the agent running, and is this its http_listen?{hint}"
@@ -308,7 +315,10 @@ def _refusal(error: urllib.error.HTTPError) -> Exception:
     try:
         reason = msgspec.convert(msgspec.json.decode(content)["error"], Reason)
     except (ValueError, RecursionError, KeyError, TypeError):
-        reason = Reason(code=f"http_{error.code}", message=content[:200].decode(errors="replace"))
+        said = " ".join(content[:200].decode(errors="replace").split())
+        if error.code not in _LATER:
+            said = f"{error.url} is not an agent's API; it answered HTTP {error.code}: {said or error.reason}"
+        reason = Reason(code=f"http_{error.code}", message=said)
     if error.code in _LATER:
         asked = retry_after_seconds(error.headers.get("Retry-After"))
         return Temporary(reason.message, retry_after_seconds=asked)

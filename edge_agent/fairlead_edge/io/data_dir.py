@@ -60,7 +60,7 @@ class DataDir:
         except PermissionError as error:
             raise ownership.not_permitted(path, error, give=self.path) from None
         except (OSError, UnicodeDecodeError) as error:
-            raise StoreUnusable(f"{path}: {error}") from error
+            raise StoreUnusable(f"{path}: {getattr(error, 'strerror', None) or error}") from error
         if not token:
             raise StoreUnusable(f"{path}: is empty; remove it, and the next start creates a new one")
         return token

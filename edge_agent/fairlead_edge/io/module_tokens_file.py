@@ -20,7 +20,7 @@ class ModuleTokensFile:
     """The tokens file at ``path``.  Raises ``BadTokens``, with the file's name, if it is invalid at the start."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self._seen = self._signature()
         self._tokens = self._read()
 
@@ -50,24 +50,24 @@ class ModuleTokensFile:
 
     def _signature(self) -> tuple[int, ...]:
         try:
-            found = self._path.stat()
+            found = self.path.stat()
         except OSError as error:
             return (error.errno or 0,)
         return (found.st_mtime_ns, found.st_size, found.st_ino, found.st_mode)
 
     def _read(self) -> ModuleTokens:
         try:
-            if self._path.stat().st_mode & WRITABLE_BY_OTHERS:
+            if self.path.stat().st_mode & WRITABLE_BY_OTHERS:
                 raise BadTokens("other users of this machine may write to it: chmod go-w")
-            with self._path.open("rb") as file:
+            with self.path.open("rb") as file:
                 content = file.read(module_tokens.FILE_BYTES_MAX + 1)
             return module_tokens.parse(content.decode())
         except UnicodeDecodeError:
-            raise BadTokens(f"{self._path}: is not UTF-8") from None
+            raise BadTokens(f"{self.path}: is not UTF-8") from None
         except FileNotFoundError:
-            made = f"fairlead edge module-token MODULE --tokens-file {self._path}"
-            raise BadTokens(f"tokens_file {self._path} does not exist; create it with: {made}") from None
+            made = f"fairlead edge module-token MODULE --tokens-file {self.path}"
+            raise BadTokens(f"tokens_file {self.path} does not exist; create it with: {made}") from None
         except OSError as error:
-            raise BadTokens(f"{self._path}: {error.strerror}") from None
+            raise BadTokens(f"{self.path}: {error.strerror}") from None
         except BadTokens as error:
-            raise BadTokens(f"{self._path}: {error}") from None
+            raise BadTokens(f"{self.path}: {error}") from None

@@ -55,19 +55,28 @@ def refuse_unreadable(named: Iterable[tuple[str, str]]) -> None:
 
 def not_permitted(path: Path, error: OSError, *, give: Path | None = None, setting: str = "") -> NotPermitted:
     """The error for ``path``.  ``give``: the folder to suggest for ``chown -R``; None: suggest the file alone."""
-    try:
-        place = path if path.exists() else path.parent
-        owner = f"it belongs to user {user_name(place.stat().st_uid)}"
-        if place != path:
-            owner = f"folder {place} belongs to user {user_name(place.stat().st_uid)}"
-    except OSError:
-        owner = "a folder above it belongs to another user"
+    place, owner = place_and_owner(path)
+    said = f"it belongs to user {owner}" if place == path else f"folder {place} belongs to user {owner}"
     own = user_name(os.geteuid())
-    command = f"chown -R {own} {give}" if give is not None else f"chown {own} {path}"
+    command = f"chown {own} {path}"
+    if give is not None:
+        # A folder that could not be created, or cannot be seen, is not one to give away.
+        command = f"chown -R {own} {give}" if place.is_relative_to(give) else f"install -d -m 700 -o {own} {give}"
     return NotPermitted(
-        f"{f'{setting} ' if setting else ''}{path}: {os.strerror(error.errno or errno.EACCES)}: {owner}, and the agent"
-        f" runs as user {own}; run it as the owner, or as root: {command}"
+        f"{f'{setting} ' if setting else ''}{path}: {os.strerror(error.errno or errno.EACCES)}: {said}, and the agent"
+        f" runs as user {own}; run it as the owner, or as root: {command}",
+        path=str(path),
     )
+
+
+def place_and_owner(path: Path) -> tuple[Path, str]:
+    """``path``, or the nearest folder above it that this user can see, and the name of its owner."""
+    for place in (path, *path.absolute().parents):
+        try:
+            return place, user_name(place.stat().st_uid)
+        except OSError:
+            continue
+    return path, "root"
 
 
 def _is_foreign(path: Path) -> bool:

@@ -57,13 +57,11 @@ def node_of(token: JoinTokenObject, asked: str) -> str:
     """The name that is admitted.  Raises ``IdentityRefused``."""
     if not asked and not token.node:
         raise IdentityRefused(
-            "token_node", f"the token admits nodes named like {token.pattern}: say which (--node NAME)"
+            "token_node", f"the token admits nodes whose names match {token.pattern}: say which (--node NAME)"
         )
     node = asked or token.node
     if not node_names.is_node_name(node):
-        raise IdentityRefused(
-            "token_node", "the name is not valid for a Node: lower-case letters, digits, dots, dashes"
-        )
+        raise IdentityRefused("token_node", f"the name is not valid for a Node: {node_names.ALLOWED}")
     if not token.covers(node):
         raise IdentityRefused(
             "token_node", f"the token does not admit {node}: create one for it with fairlead token create"
@@ -113,7 +111,7 @@ def judge(
             "name_taken", f"{reason}; create one for its name with fairlead token create --node {node}"
         )
     if not token.replace and (why := _living(known, uses, now)):
-        remedy = f"fairlead token create --replace {node} creates a token that revokes it"
+        remedy = f"fairlead token create --node {node} --replace creates a token that revokes it"
         raise IdentityRefused("name_taken", f"{node} has an identity already ({why}); {remedy}")
     return _admit(token, node, request, known, uses, now, days, authority, serial)
 

@@ -149,6 +149,7 @@ def test_a_token_that_is_wanted_or_may_not_be_read_is_said_for_people(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not with the header of a request; and what root may read needs sudo."""
+    monkeypatch.setattr(edge_client, "DEVICE_SETTINGS", tmp_path / "none.toml")
     assert "--token-file" in edge_client.failed(Permanent("show the token: Bearer", code="unauthorized")).message
     assert edge_client.failed(Permanent("it is closed", code="other")).message == "it is closed"
     config = tmp_path / "edge.toml"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import traceback
+import urllib.error
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -90,6 +92,21 @@ async def test_patience_ends(agent: Agent) -> None:
         await asyncio.to_thread(agent.client(patience_seconds=0.01).publish, [Message(source=SOURCE, body=1)])
 
 
+def test_a_certificate_that_is_not_trusted_is_not_a_stopped_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what to do, without the library's own text; trying again does not help."""
+
+    def refuse(*_: object, **__: object) -> None:
+        error = ssl.SSLCertVerificationError(1, "[SSL: CERTIFICATE_VERIFY_FAILED] failed (_ssl.c:1006)")
+        error.verify_message = "unable to get local issuer certificate"
+        raise urllib.error.URLError(error)
+
+    client = EdgeClient("https://127.0.0.1:9", patience_seconds=0)
+    monkeypatch.setattr(client._opener, "open", refuse)
+    with pytest.raises(Permanent, match=r"not accepted: unable to get local issuer certificate; .*use http://") as seen:
+        client.status()
+    assert "_ssl" not in str(seen.value) and "is the agent running" not in str(seen.value)
+
+
 async def test_agent_that_is_not_there_is_temporary() -> None:
     with pytest.raises(Temporary, match="no answer"):
         await asyncio.to_thread(
@@ -105,6 +122,7 @@ async def test_what_would_fail_again_is_permanent(agent: Agent) -> None:
     with pytest.raises(Permanent) as refused:
         await asyncio.to_thread(agent.client().publish, [Message(source=SOURCE, body=1)])
     assert refused.value.code == "http_404"
+    assert str(refused.value).endswith("/v1/messages is not an agent's API; it answered HTTP 404: <html>")
 
 
 async def test_token_may_be_the_files_text_as_it_is(agent: Agent) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_edge.io.module_tokens_file import ModuleTokensFile
+from fairlead_edge.io.mqtt import listener
 from fairlead_edge.module_tokens import BadTokens, line
 
 
@@ -27,6 +28,17 @@ def test_changed_file_counts_and_a_bad_one_does_not(tmp_path: Path, capsys: pyte
     path.chmod(0o600)
     file.reload()
     assert file.read_tokens().module_of("four") == "filter"
+
+
+def test_a_file_of_both_settings_is_read_once(tmp_path: Path) -> None:
+    """Two readers would log each of its mistakes twice."""
+    path, other = tmp_path / "modules", tmp_path / "mqtt"
+    for each in (path, other):
+        each.write_text(line("filter", "one"))
+        each.chmod(0o600)
+    modules = ModuleTokensFile(path)
+    assert listener.own_tokens(str(path), modules) is None and listener.own_tokens(None, modules) is None
+    assert listener.own_tokens(str(other), modules) is not None and listener.own_tokens(str(path), None) is not None
 
 
 @pytest.mark.parametrize("content", [None, b"filter", b"\xff\xfe"])

@@ -36,6 +36,29 @@ def test_what_is_no_time_revokes_everything(before):
     assert "by mistake: fairlead node unrevoke n, and restart the agent" in found.why("n")
 
 
+@pytest.mark.parametrize(
+    ("reason", "advice"),
+    [
+        ("replaced by token abcdefgh27", "join it with a token for another name"),
+        ("replaced by token abcdefgh27; stolen on Tuesday", "join it with a token for another name"),
+        ("node deleted", "fairlead token create --node n --create-node, then fairlead edge join --force on the device"),
+        ("replaced by token abcdefgh27; node deleted", "fairlead token create --node n --create-node"),
+    ],
+)
+def test_a_replaced_or_deleted_device_is_not_told_how_to_return(reason, advice):
+    """The command for a mistake would let the old device in again, in place of the new one."""
+    said = revoked("2026-11-23T00:05:00Z", reason).why("n")
+    assert f"({reason})" in said and advice in said and "unrevoke" not in said and "mistake" not in said
+
+
+def test_a_replacement_is_recognized():
+    assert revoked("2026-11-23T00:05:00Z", revocation.replaced("abcdefgh27", "y" * 300)).replaced_by == "abcdefgh27"
+    assert [revoked("2026-11-23T00:05:00Z", each).replaced_by for each in ("", "not replaced by token abcdefgh27")] == [
+        "",
+        "",
+    ]
+
+
 def test_what_is_no_object_revokes_everything_too():
     assert read({"revoked": "yes"}) == Revocation(before=FOR_EVER, reason="spec.revoked cannot be read")
     assert read({}) is None and read({"revoked": None}) is None

@@ -238,13 +238,23 @@ def test_a_key_that_others_may_read_is_logged(authority):
     assert stream.getvalue() == ""
     files.key.chmod(0o644)
     tls.server_context(files)
-    assert "tls_key_readable" in stream.getvalue()
+    tls.server_context(files)
+    assert stream.getvalue().count("tls_key_readable") == 1 and f"chmod 600 {files.key}" in stream.getvalue()
 
 
 def test_a_file_that_does_not_work_is_named(authority, tmp_path):
     files = issue(authority, "hub")
     files.key = tmp_path / "missing.key"
-    with pytest.raises(tls.TlsFilesError, match=r"missing\.key"):
+    with pytest.raises(tls.TlsFilesError, match=r"^tls_key .*missing\.key: No such file or directory$"):
+        tls.server_context(files)
+    files.key = issue(authority, "edge-1").key
+    with pytest.raises(tls.TlsFilesError, match=r"^tls_key \S+ does not belong to tls_cert \S+: give the key"):
+        tls.server_context(files)
+    files.key.write_text("no key")
+    with pytest.raises(tls.TlsFilesError, match=r"one of them is not in PEM form$"):
+        tls.server_context(files)
+    files.ca = tmp_path / "none"
+    with pytest.raises(tls.TlsFilesError, match=r"^tls_ca \S+: No such file or directory$"):
         tls.server_context(files)
 
 

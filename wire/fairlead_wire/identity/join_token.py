@@ -58,7 +58,7 @@ def parse(text: str) -> JoinToken:
     text = text.strip() if len(text) <= 2 * TEXT_CHARS_MAX else ""
     found = _TEXT.fullmatch(text)
     if found is None:
-        shape = "one is like fl1-<10 letters>-<26 letters>-<64 hexadecimal digits>"
+        shape = "one is like fl1-<10 letters and digits>-<26 letters and digits>-<64 hexadecimal digits>"
         raise ValueError(f"is not a join token{_why(text)}; {shape}")
     return JoinToken(id=found[1], secret=found[2], pins=tuple(found[3].split(".")))
 

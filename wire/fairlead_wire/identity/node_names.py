@@ -18,6 +18,8 @@ NODE_NAME_CHARS_MAX: Final = 253
 LOCALHOST: Final = "localhost"
 LOOPBACK: Final = ("127.0.0.1", "::1")
 """Modules on the same machine reach the agent at these."""
+ALLOWED: Final = "use only lower-case letters, digits, '-' and '.'"
+"""What a Node's name may have, for errors."""
 INSTALLATION_DEFAULT: Final = "fairlead"
 
 _NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")

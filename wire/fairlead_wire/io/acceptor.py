@@ -9,11 +9,19 @@ The owner, usually an HTTP server, handles the connections; closing the acceptor
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Final
 
 from fairlead_wire.io.logs import Logger
+
+_REMEDIES: Final = {
+    errno.EADDRINUSE: "; find the program that uses it (ss -ltnp 'sport = :{port}') and stop it, or set another port",
+    errno.EADDRNOTAVAIL: "; this machine does not have this address: ip address lists those that it has",
+    errno.EACCES: "; ports below 1024 need root or CAP_NET_BIND_SERVICE: set another port",
+}
+"""What to do, by the error of the system."""
 
 Accepted = Callable[[socket.socket, str], Coroutine[Any, Any, None] | None]
 """Takes a connection and the peer's address; returns a coroutine that opens it, or None if it closed it."""
@@ -38,7 +46,8 @@ def bound(host: str, port: int, *, backlog: int) -> list[socket.socket]:
     except OSError as error:
         for each in made:
             each.close()
-        raise OSError(error.errno, f"{host}:{port}: {error.strerror or error}") from error
+        remedy = _REMEDIES.get(error.errno or 0, "").format(port=port)
+        raise OSError(error.errno, f"{host}:{port}: {error.strerror or error}{remedy}") from error
     return made
 
 

@@ -210,14 +210,14 @@ def check_files(settings: TraceSettings) -> None:
         try:
             context.load_verify_locations(cafile=settings.tls_ca)
         except OSError as error:
-            raise CannotTrace(f"traces.tls_ca {settings.tls_ca}: {error}") from None
+            raise CannotTrace(f"traces.tls_ca {settings.tls_ca}: {errors.plain(error)}") from None
     if settings.tls_cert and settings.tls_key:
         try:
             # An empty password, or OpenSSL would prompt for one at the terminal.
             context.load_cert_chain(settings.tls_cert, settings.tls_key, password=lambda: b"")
         except OSError as error:
             where = f"traces.tls_cert {settings.tls_cert} with tls_key {settings.tls_key}"
-            raise CannotTrace(f"{where}: {error}") from None
+            raise CannotTrace(f"{where}: {errors.plain(error)}") from None
 
 
 def open_spans(

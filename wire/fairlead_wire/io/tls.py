@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from fairlead_wire import errors
 from fairlead_wire.errors import FairleadError
 from fairlead_wire.identity import certificate
 from fairlead_wire.identity.certificate import Certificate
@@ -62,17 +63,16 @@ class Files:
         try:
             context.load_verify_locations(cafile=str(self.ca))
         except (OSError, ssl.SSLError) as error:
-            raise TlsFilesError(f"{self._ca_setting} {self.ca}: {error}") from None
+            raise TlsFilesError(f"{self._ca_setting} {self.ca}: {errors.plain(error)}") from None
         self.load_own_into(context)
 
     def load_own_into(self, context: ssl.SSLContext) -> None:
         """Load certificate and key, for a side that does not verify the other.  Raises ``TlsFilesError``."""
         try:
             context.load_cert_chain(str(self.cert), str(self.key))
-            if self.key.stat().st_mode & READABLE_BY_ALL:
-                _log.warning("tls_key_readable", file=str(self.key), reason="every user of this machine may read it")
+            _warn_readable(self.key)
         except (OSError, ssl.SSLError) as error:
-            raise TlsFilesError(f"tls_cert {self.cert} with tls_key {self.key}: {error}") from None
+            raise TlsFilesError(_own_unusable(self.cert, self.key, error)) from None
         if isinstance(context, HandshakeContext):
             context.own = self.certificate()
 
@@ -104,6 +104,33 @@ class Files:
             else:
                 stamps.append((status.st_ino, status.st_mtime_ns, status.st_size))
         return tuple(stamps)
+
+
+_warned_keys: dict[Path, tuple[int, int]] = {}
+"""Keys that all users can read and that were logged, by their state then: several listeners use one key."""
+
+
+def _warn_readable(key: Path) -> None:
+    found = key.stat()
+    state = (found.st_mtime_ns, found.st_mode)
+    if found.st_mode & READABLE_BY_ALL and _warned_keys.get(key) != state:
+        _warned_keys[key] = state
+        reason, remedy = "every user of this machine may read it", f"chmod 600 {key}"
+        _log.warning("tls_key_readable", file=str(key), reason=reason, remedy=remedy)
+
+
+def _own_unusable(cert: Path, key: Path, error: OSError) -> str:
+    """OpenSSL names neither the file that it cannot open nor the one that it cannot read."""
+    if getattr(error, "reason", None) == "KEY_VALUES_MISMATCH":
+        return f"tls_key {key} does not belong to tls_cert {cert}: give the key that was made for this certificate"
+    for name, file in (("tls_cert", cert), ("tls_key", key)):
+        try:
+            file.open("rb").close()
+        except OSError as unreadable:
+            return f"{name} {file}: {unreadable.strerror or unreadable}"
+    said = errors.plain(error)
+    why = "one of them is not in PEM form" if said == "PEM lib" else said
+    return f"tls_cert {cert} with tls_key {key}: {why}"
 
 
 class _ServerContext(ServerContext):

@@ -110,9 +110,10 @@ def revoke(name: str, reason: str, force: bool, target: Target, shown: Printer) 
 
 @node.command(short_help="Undo a revocation: accept the certificates of the node again.")
 @click.argument("name", metavar="NODE", shell_complete=names.nodes)
+@click.option("--force", is_flag=True, help="Even if another device replaced the revoked one, which can then return.")
 @targets.options()
 @printer.options(FORMS)
-def unrevoke(name: str, target: Target, shown: Printer) -> None:
+def unrevoke(name: str, force: bool, target: Target, shown: Printer) -> None:
     """Undo the revocation of NODE: every certificate that has not expired is accepted again.
 
     Only do this if the revocation was a mistake and the device's disk cannot have been copied: a copy is accepted
@@ -121,15 +122,27 @@ def unrevoke(name: str, target: Target, shown: Printer) -> None:
     \b
     fairlead node unrevoke shop-17
 
-    Exit code 1: no EdgeNode has this name.
+    If another device replaced the node (token create --replace), the revocation keeps the old device out. Lifting it
+    needs --force: the old device can connect again, in place of the new one.
+
+    Exit code 1: no EdgeNode has this name, or the node was replaced.
     """
 
     async def act(kube: Kube) -> tuple[dict[str, Any], str]:
+        from fairlead_hub.identity import revocation
         from fairlead_hub.io.cluster.kube import MERGE_PATCH
 
         found = await instructions.edge_node(kube, name)
         if (found.get("spec") or {}).get("revoked") is None:
             return found, f"node/{name} is not revoked"
+        revoked = revocation.read(found["spec"])
+        if revoked is not None and revoked.replaced_by and not force:
+            raise click.ClickException(
+                f"node/{name} was replaced by the device that joined with token {revoked.replaced_by}: lifting the"
+                " revocation lets the old device, or a copy of its disk, connect again in place of the new one; if that"
+                " is intended, use --force. To give the name to a new device: fairlead token create"
+                f" --node {name} --replace"
+            )
         path, body = instructions.node_path(name), {"spec": {"revoked": None}}
         lifted: dict[str, Any] = json.loads(await kube.request("PATCH", path, body, content_type=MERGE_PATCH))
         said = f"node/{name}: its certificates are accepted again; it comes back within ten minutes, or at once when"
@@ -295,9 +308,9 @@ class _Leaving:
     async def delete(self, kube: Kube) -> None:
         """Delete everything, in an order in which no crash makes a certificate valid again."""
         if self._can_come_back and not self._is_revoked:
-            from fairlead_hub.identity.revocation import Revocation
+            from fairlead_hub.identity.revocation import DELETED, Revocation
 
-            found, _ = await _written(kube, self.name, lambda before: Revocation(before=before, reason="node deleted"))
+            found, _ = await _written(kube, self.name, lambda before: Revocation(before=before, reason=DELETED))
             await _noticed(kube, self.name, found)
         for id in self.tokens:
             await join_tokens.delete(kube, id)
@@ -319,7 +332,7 @@ def _refuse_no_name(name: str) -> None:
     from fairlead_wire.identity import node_names
 
     if not node_names.is_node_name(name):
-        raise click.UsageError(f"{name!r} cannot be the name of a Node: lower-case letters, digits, - and .")
+        raise click.UsageError(f"{name!r} cannot be the name of a Node: {node_names.ALLOWED}")
 
 
 def _not_found_text(name: str) -> str:
@@ -399,6 +412,10 @@ async def _written(kube: Kube, name: str, revoked: Any) -> tuple[dict[str, Any],
                 raise
             found = None
         wanted: Revocation = revoked(before(found or {}, targets.server_time(kube)))
+        known = revocation.read((found or {}).get("spec") or {})
+        if known is not None and known.replaced_by:
+            reason = revocation.replaced(known.replaced_by, wanted.reason)
+            wanted = revocation.Revocation(before=wanted.before, reason=reason)
         # No owner: the revocation must not be deleted with the Node.
         metadata: dict[str, Any] = {"name": name, "ownerReferences": None}
         if found is not None:
@@ -453,5 +470,5 @@ async def _noticed(kube: Kube, name: str, found: dict[str, Any]) -> tuple[dict[s
 def _verdict(name: str, found: dict[str, Any], noticed: bool) -> str:
     said = f"node/{name}: its certificates from before {found['spec']['revoked']['before']} are revoked"
     if noticed:
-        return f"{said}; it has no session"
+        return f"{said}, and its session has ended"
     return f"{said}; no hub has confirmed it yet: check with fairlead doctor --cluster (hub.lease) that one is running"

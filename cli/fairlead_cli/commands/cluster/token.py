@@ -130,14 +130,14 @@ def create(
     fairlead token create --node shop-17
     fairlead token create --pattern 'shop-*' --uses 50 --ttl 7d
     fairlead token create --file names.txt --ttl 30d > tokens.txt
-    fairlead token create --replace shop-17
+    fairlead token create --node shop-17 --replace
     """
     if replace not in (None, THE_NODE):
         if node not in (None, replace):
             raise click.UsageError(f"--replace {replace} and --node {node} are two nodes; name one")
         node = replace
     if [node, pattern, names_file].count(None) != 2:
-        raise click.UsageError("give one of --node NAME, --pattern 'shop-*' and --file FILE")
+        raise click.UsageError("give exactly one of --node NAME, --pattern 'shop-*' and --file FILE")
     if pattern is None and uses != 1:
         raise click.UsageError("--uses is for --pattern: a node joins once")
     if pattern is not None and replace is not None:
@@ -172,6 +172,7 @@ def create(
         if create_node:
             raise
         shown.say(f"could not check whether the Node exists: {unseen.format_message()}")
+    _warn_of_identities(nodes, replace is not None, target, shown)
     if failed:
         for name, error in failed[:SHOWN_MAX]:
             shown.say(f"{name}: {error}")
@@ -214,10 +215,39 @@ async def _check_nodes(kube: Kube, nodes: Sequence[str], create_node: bool, show
         await join_tokens.create_nodes(kube, missing)
         shown.say(f"created the Node{'s' if len(missing) > 1 else ''} {_some(missing)}")
     elif missing:
-        shown.say(f"there is no Node {_some(missing)} yet: the device can join but waits for it; see --create-node")
+        shown.say(
+            f"there is no Node {_some(missing)} yet: the device can join, but gets nothing until the Node exists;"
+            " create it with --create-node"
+        )
     if plain:
         label = api_group.label(plain[0])
         shown.say(f"Node {_some(plain)} lacks the label of edge nodes, so the hub does not serve it: {label}")
+
+
+def _warn_of_identities(nodes: Sequence[str], replaces: bool, target: Target, shown: Printer) -> None:
+    """Report names that the token cannot give to a device, and replacements of what never was."""
+    if not nodes:
+        return
+
+    async def asked(kube: Kube) -> tuple[dict[str, dict[str, Any]], str]:
+        return await join_tokens.identities(kube, nodes), f"{targets.server_time(kube):{join_tokens.RFC_3339}}"
+
+    try:
+        found, now = target.ask(asked)
+    except click.ClickException as unseen:
+        shown.say(f"could not check whether a device has this name: {unseen.format_message()}")
+        return
+    if replaces:
+        if never := [name for name in nodes if not found.get(name, {}).get("issued")]:
+            shown.say(f"no device has connected as {_some(never)} yet, so there is nothing to replace: check the name")
+        return
+    if taken := [name for name in nodes if _is_in_use(found.get(name, {}), now)]:
+        remedy = f"to replace it: fairlead token create --node {taken[0]} --replace"
+        shown.say(f"a device has joined as {_some(taken)}, so the hub refuses another one (name_taken); {remedy}")
+
+
+def _is_in_use(identity: dict[str, Any], now: str) -> bool:
+    return bool(identity.get("issued")) and identity.get("state") != "Revoked" and str(identity.get("expires")) > now
 
 
 def _some(found: Sequence[str]) -> str:
@@ -234,7 +264,7 @@ def _document(made: Made, hub: HubAddresses) -> dict[str, Any]:
 
 def _explained(document: dict[str, Any], hub: HubAddresses, ttl: datetime.timedelta) -> str:
     spec = document["spec"]
-    whom = f"node {spec['node']}" if "node" in spec else f"{spec['uses']} nodes named like {spec['pattern']}"
+    whom = f"node {spec['node']}" if "node" in spec else _matching(spec["uses"], spec["pattern"])
     lines = [
         f"The token admits {whom}, until {spec['expires']}; it is shown only once. Paste the second line on the device."
     ]
@@ -245,6 +275,10 @@ def _explained(document: dict[str, Any], hub: HubAddresses, ttl: datetime.timede
             "The hub does not announce its URL ([identity] url in its settings): replace wss://HUB:PORT with it."
         )
     return "\n".join(lines)
+
+
+def _matching(uses: int, pattern: str) -> str:
+    return f"one node whose name matches {pattern}" if uses == 1 else f"up to {uses} nodes whose names match {pattern}"
 
 
 # ── whom new tokens admit, and which hub they lead to ─────────────────────────────────────────────────────────────────
@@ -258,7 +292,7 @@ def admitted(node: str | None, pattern: str | None) -> str:
             )
         return pattern
     if node is None or not node_names.is_node_name(node):
-        raise click.UsageError(f"{node!r} cannot be the name of a Node: lower-case letters, digits, - and .")
+        raise click.UsageError(f"{node!r} cannot be the name of a Node: {node_names.ALLOWED}")
     return node
 
 
@@ -395,7 +429,7 @@ def _nodes(row: dict[str, Any]) -> str:
 @click.argument("tokens", nargs=-1, required=True, metavar="ID...", shell_complete=names.join_tokens)
 @targets.options()
 def revoke(tokens: tuple[str, ...], target: Target) -> None:
-    """Delete tokens by id (the ten letters after fl1-), or by their whole text.
+    """Delete tokens by id (the ten letters and digits after fl1-), or by their whole text.
 
     Nodes that joined with a token keep their identity, which `fairlead node revoke` ends. Exit code 1 if a token does
     not exist.
@@ -420,5 +454,5 @@ def revoke(tokens: tuple[str, ...], target: Target) -> None:
 def _id(text: str) -> str:
     id = text.strip().removeprefix(f"{join_token.PREFIX}-").partition("-")[0]
     if not join_token.is_id(id):
-        raise click.UsageError("the id of a token is ten letters, as shown by `fairlead token list`")
+        raise click.UsageError("the id of a token is ten letters and digits, as shown by `fairlead token list`")
     return id

@@ -30,7 +30,7 @@ def config_option(text: str) -> Callable[[F], F]:
     """Adds --config; ``text`` is its help."""
     return click.option(
         "--config",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=click.Path(dir_okay=False, readable=False, path_type=Path),
         default=CONFIG,
         show_default=True,
         metavar="FILE",
@@ -63,6 +63,8 @@ def hub_url(text: str) -> str:
         )
     if not port:
         raise click.UsageError(f"name the port, for example wss://{parts.hostname}:10000")
+    if parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise click.UsageError(f"a hub's URL has no path: wss://{parts.netloc}")
     return text
 
 
@@ -102,7 +104,7 @@ def register(root: click.Group) -> None:
 @click.option(
     "--node", default="", metavar="NAME", help="Name of the node; default: from the settings, else the token."
 )
-@config_option("The agent's settings file; it is created, or updated.")
+@config_option("The agent's settings file; it is created in an existing folder, or updated.")
 @click.option(
     "--user", default="", metavar="NAME", help="User that runs the agent; default: the owner of its data_dir."
 )
@@ -127,7 +129,7 @@ def join(hub: str, token_file: BinaryIO, node: str, config: Path, user: str, for
     from fairlead_wire.identity import node_names
 
     if node and not node_names.is_node_name(node):
-        raise click.UsageError(f"--node: {node!r} cannot be the name of a Node: lower-case letters, digits, - and .")
+        raise click.UsageError(f"--node: {node!r} cannot be the name of a Node: {node_names.ALLOWED}")
     wanted = joins.JoinOptions(url=url, token=token, node=node, config=config, user=user, force=force)
     say("hub", url)
     try:

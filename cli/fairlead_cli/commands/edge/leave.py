@@ -18,6 +18,8 @@ from fairlead_cli.parameters import Lifetime
 if TYPE_CHECKING:
     from fairlead_edge.io.moving.leave import LeaveDone
 
+NOT_LEAVING = "this node is not leaving its hub"
+
 
 def register(root: click.Group) -> None:
     """Add `leave` to `edge`."""
@@ -77,7 +79,7 @@ def leave(
         raise click.UsageError("--cancel and --purge exclude each other; give one")
     try:
         if cancel:
-            click.echo(f"the node stays in service, at {moves.cancel(config, os.environ)}")
+            click.echo(f"the node stays in service, at {moves.cancel(config, os.environ, nothing=NOT_LEAVING)}")
             return
         if purge and not yes:
             _confirm(*leaving.bytes_kept(config, os.environ))

@@ -61,14 +61,16 @@ def judge_one(check: str, where: str, one: Certificate, now: datetime.datetime, 
         remedy = "use the certificate of this node" if one.name != name and name else "replace it, or correct the clock"
         return problem(check, f"{where} {wrong}", remedy)
     days = (one.not_after - now).days
-    text = f"{where} of {one.name or 'no name'} is valid for {days} more days, until {certificate.day(one.not_after)}"
+    text = f"{where} ({one.name or 'no name'}) is valid for {days} more days, until {certificate.day(one.not_after)}"
     return warning(check, text, RENEW) if certificate.ends_soon(one, now) else ok(check, text)
 
 
 FILE_BYTES_MAX: Final = 1024 * 1024
 AUTHORITIES_MAX: Final = 50
 _PEM: Final = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
-REPLACE_IDENTITY = "join again: fairlead token create --replace NODE, then fairlead edge join --force on this device"
+REPLACE_IDENTITY = (
+    "join again: fairlead token create --node NODE --replace, then fairlead edge join --force on this device"
+)
 JOIN = "join "
 """Prefix of the purpose of keys created by a join."""
 

@@ -93,7 +93,7 @@ def _refused(disk: Disk) -> Finding:
 def _speed(disk: Disk) -> Finding:
     times = sorted(disk.fsync_seconds)
     middle, slowest = times[len(times) // 2], times[-1]
-    text = f"a small write reaches the disk in {middle * 1000:.1f} ms (slowest {slowest * 1000:.1f} of {len(times)})"
+    text = f"small writes: median {middle * 1000:.1f} ms, slowest of {len(times)}: {slowest * 1000:.1f} ms"
     remedy = "use a faster disk for data_dir: each publish waits for one such write"
     if middle > FSYNC_PROBLEM_SECONDS:
         return problem("disk.fsync", text, remedy)

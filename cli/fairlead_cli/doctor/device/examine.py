@@ -13,11 +13,11 @@ from typing import Any
 import apsw
 
 from fairlead_cli.doctor.device import agent, certificates, clock, disk, link, store
-from fairlead_cli.doctor.examination import Check, Finding, problem
+from fairlead_cli.doctor.examination import PERMISSION, Check, Finding, problem
 from fairlead_edge.identity import clock as device_clock
 from fairlead_edge.io.encryption import opening
 from fairlead_edge.io.identity import identity_files, last_session
-from fairlead_edge.io.moving.files import MoveFiles
+from fairlead_edge.io.moving.files import MoveFiles, MoveFilesError
 from fairlead_edge.io.objects import schema as objects_schema
 from fairlead_edge.io.outbox import store_clock
 from fairlead_edge.io.outbox.tables import schema as outbox_schema
@@ -35,7 +35,12 @@ HUNG_DISK = "the disk does not respond; check the kernel log (dmesg)"
 def checks(settings: EdgeSettings) -> list[Check]:
     """All checks of the device; nothing is read before they run."""
     folder = Path(settings.data_dir)
-    if (left := MoveFiles(folder).left()) is not None:
+    try:
+        left = MoveFiles(folder).left()
+    except MoveFilesError as error:
+        unreadable = problem("service", str(error), PERMISSION)
+        return [Check("service", LOCAL_SECONDS, lambda: [unreadable], "")]
+    if left is not None:
         return [Check("service", LOCAL_SECONDS, lambda: agent.judge_left(left.node, left.at), "")]
     local = [
         ("versions", lambda: _programs(), "reinstall Fairlead from its package or wheel"),

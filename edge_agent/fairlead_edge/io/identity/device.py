@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from fairlead_edge.errors import StoreUnusable
+from fairlead_edge.errors import NotPermitted, StoreUnusable
 from fairlead_edge.identity import settings_text
 from fairlead_edge.identity.settings_text import CannotEdit
-from fairlead_edge.io import data_dir, durable_file
+from fairlead_edge.io import data_dir, durable_file, ownership
 from fairlead_edge.io.identity.identity_files import IdentityFiles, Owner
 from fairlead_edge.settings import EdgeSettings
 from fairlead_wire.errors import FairleadError
@@ -64,6 +64,11 @@ class DeviceSettings:
     def text(self, key: str) -> str:
         """The text of a top-level key as the agent will see it; "" if there is none."""
         return self._effective(key)
+
+    def source(self, key: str) -> str:
+        """Where the value of a key comes from, for people: a variable, or the file."""
+        variable = f"{PREFIX}{key.upper()}"
+        return f"the variable {variable}" if variable in self._environ else str(self.path)
 
     @property
     def data_dir(self) -> Path:
@@ -186,7 +191,6 @@ class DeviceSettings:
 
 _REMEDIES: Final = {
     "in use": "stop it first (systemctl stop fairlead-edge)",
-    "Permission denied": "run it as root, or as the agent's user",
     "No space left on device": "free some room on this disk",
 }
 
@@ -230,6 +234,13 @@ def locked(folder: Path, owner: Owner | None) -> Iterator[None]:
     """Lock the folder against a running agent and a second join.  Raises ``CannotJoin``."""
     try:
         held = data_dir.lock(folder)
+    except NotPermitted:
+        place, user = ownership.place_and_owner(folder / "lock")
+        other = "" if user == "root" else f" or as user {user},"
+        raise CannotJoin(
+            f"data_dir {folder}: Permission denied: {place} belongs to user {user}; run it with sudo,{other} or name"
+            " another settings file with --config. Nothing was sent"
+        ) from None
     except StoreUnusable as error:
         remedy = next((f"; {remedy}" for sign, remedy in _REMEDIES.items() if sign in str(error)), "")
         raise CannotJoin(f"{error}{remedy}. Nothing was sent") from None

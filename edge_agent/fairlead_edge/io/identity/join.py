@@ -25,8 +25,8 @@ from typing import Final, TypeVar
 import msgspec
 
 from fairlead_edge.identity import clock
-from fairlead_edge.io.identity import join_client, keys
-from fairlead_edge.io.identity.device import CannotJoin, DeviceSettings, locked, name_of, owner_of
+from fairlead_edge.io.identity import device, join_client, keys
+from fairlead_edge.io.identity.device import CannotConfigure, CannotJoin, DeviceSettings, locked, name_of, owner_of
 from fairlead_edge.io.identity.identity_files import IdentityFiles, IdentityFilesError, Owner, Pair, Pending
 from fairlead_edge.io.identity.join_client import HubUnreachable, IssuedCertificate, RefusedByHub
 from fairlead_edge.io.outbox import store_clock
@@ -84,18 +84,17 @@ async def join(wanted: JoinOptions, environ: Mapping[str, str], say: Say) -> Joi
     Raises a ``FairleadError``, mostly ``CannotJoin`` or ``RefusedByHub``.
     """
     settings = DeviceSettings(wanted.config, environ)
+    _refuse_missing_folder(settings, say)
     node = _node(wanted, settings)
     owner = owner_of(settings.data_dir, wanted.user)
     with locked(settings.data_dir, owner):
-        device = _Device(wanted, settings, node, owner, say)
-        return await device.join()
+        return await _Device(wanted, settings, node, owner, say).join()
 
 
 async def stage(wanted: JoinOptions, settings: DeviceSettings, files: IdentityFiles, say: Say) -> Pair:
     """Obtain an identity of another hub in ``files``; nothing in use is changed.  Raises the errors of ``join``."""
-    device = _Device(wanted, settings, wanted.node, None, say, files)
     files.make_folder()
-    return await device.issue()
+    return await _Device(wanted, settings, wanted.node, None, say, files).issue()
 
 
 class _Retryable(CannotJoin):
@@ -183,7 +182,7 @@ class _Device:
             raise CannotJoin(
                 f"this device has already joined as {own.name} (until {certificate.day(own.not_after)}), and nothing"
                 " was sent; to join again, use --force and a new token (a used one is refused as token_used), made with"
-                f" fairlead token create --replace {own.name}"
+                f" fairlead token create --node {own.name} --replace"
             )
 
     async def _pending(self) -> Pending:
@@ -284,7 +283,7 @@ class _Device:
             raise _Retryable(f"{error}; run the same command again: it uses the same key") from None
         except RefusedByHub as error:
             self._forget_refused(error)
-            if (remedy := REMEDIES.get(error.code)) is not None:
+            if remedy := remedy_of(error.code, self._wanted, self._settings):
                 raise RefusedByHub(error.code, f"{error.reason}. {remedy}", error.retry_after) from None
             raise
 
@@ -310,6 +309,13 @@ class _Device:
         if error.code.startswith("csr_"):
             with contextlib.suppress(IdentityFilesError):
                 self._files.drop_pending()
+
+
+def remedy_of(code: str, wanted: JoinOptions, settings: DeviceSettings) -> str:
+    """What the device can add to the hub's refusal; "" if nothing."""
+    if code == "token_node" and not wanted.node and settings.node:
+        return f"The name {settings.node} comes from {settings.source('node')}: correct it, or give --node"
+    return REMEDIES.get(code, "")
 
 
 # ---- error texts -----------------------------------------------------------------------------------
@@ -366,10 +372,23 @@ def _trusting(authorities: bytes) -> ssl.SSLContext:
     return context
 
 
+def _refuse_missing_folder(settings: DeviceSettings, say: Say) -> None:
+    """A mistyped --config must not create folders and a key, and use up a token; only the system's folder is made."""
+    folder = settings.path.absolute().parent
+    if settings.exists or folder.is_dir():
+        return
+    if folder != device.SYSTEM_FOLDER:
+        raise CannotConfigure(
+            f"--config {settings.path}: folder {folder} does not exist; correct the path, or create the folder."
+            f" {NOTHING_SENT}"
+        )
+    say("will be created", f"{settings.path}, {settings.ca_file}, {settings.data_dir} (key, certificates, stores)")
+
+
 def _node(wanted: JoinOptions, settings: DeviceSettings) -> str:
     if wanted.node and settings.node and wanted.node != settings.node:
         raise CannotJoin(
-            f"{settings.path} belongs to node {settings.node}, but --node says {wanted.node}: correct one of them, or"
-            " use another --config. Nothing was sent"
+            f"{settings.source('node')} names node {settings.node}, but --node says {wanted.node}: correct one of them,"
+            " or use another --config. Nothing was sent"
         )
     return wanted.node or settings.node

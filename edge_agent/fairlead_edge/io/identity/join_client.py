@@ -25,7 +25,7 @@ from websockets.proxy import get_proxy
 from websockets.uri import parse_uri
 
 from fairlead_wire import message
-from fairlead_wire.errors import FairleadError, text_of
+from fairlead_wire.errors import FairleadError, plain, text_of
 from fairlead_wire.identity.join_token import ALPN, JoinToken
 from fairlead_wire.io import handshake
 from fairlead_wire.link import codec, peer_json
@@ -249,5 +249,5 @@ def _unreachable(place: str, error: BaseException, *lost: BaseException | None) 
     if isinstance(error, InvalidMessage) and isinstance(error.__cause__, EOFError):
         return HubUnreachable(f"{place} closed the connection after TLS without an answer", hung_up=True)
     if isinstance(error, OSError):
-        return HubUnreachable(f"{place} cannot be reached: {error.strerror or text_of(error)}")
+        return HubUnreachable(f"{place} cannot be reached: {plain(error)}")
     return HubUnreachable(f"{place} does not answer like a hub: {text_of(error)}")

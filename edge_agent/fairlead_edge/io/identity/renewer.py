@@ -234,7 +234,7 @@ def bare_context(files: IdentityFiles, *, earliest: float | None = None) -> ssl.
     try:
         context.load_verify_locations(cafile=str(files.authorities))
     except (OSError, ssl.SSLError) as error:
-        raise TlsFilesError(f"{files.authorities}: {error}") from None
+        raise TlsFilesError(f"{files.authorities}: {errors.plain(error)}") from None
     context.distrust_clock(earliest)
     return context
 
@@ -267,7 +267,7 @@ class LateRenewal:
             finally:
                 connection.transport.abort()
         except (ConnectionClosed, TimeoutError) as error:
-            return _end("late_unanswered", f"the hub did not answer: {errors.described(error)}")
+            return _end("late_unanswered", f"the hub did not answer: {errors.plain(error)}")
         except RemoteError as error:
             return _end("protocol", str(error))
         except (IdentityFilesError, TlsFilesError, keys.KeyMakerFailed) as error:

@@ -116,7 +116,7 @@ class Dialler:
             said = str(refused) if refused.ours else f"{self.host}:{self.port}: {refused}"
             return LinkUnreachable(said, refused=refused)
         url = f"{'ws' if context is None else 'wss'}://{self.host}:{self.port}"
-        reason = f"{errors.described(error)}{addresses.scheme_hint(url, error)}"
+        reason = f"{errors.plain(error)}{addresses.scheme_hint(url, error)}"
         if context is None or not isinstance(error, InvalidMessage):
             return LinkUnreachable(reason)
         if isinstance(error.__cause__, EOFError):

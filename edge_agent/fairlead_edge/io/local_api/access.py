@@ -27,6 +27,7 @@ class LocalCaller(msgspec.Struct, frozen=True, kw_only=True):
     module: str = ""
 
 
+UNKNOWN_TOKEN: Final = "the token is not known here (it may have been replaced)"
 NO_TOKEN: Final = LocalCaller()
 """No token was sent, or tokens are not checked."""
 
@@ -69,6 +70,8 @@ class AccessGuard:
         caller = self.caller(request)
         if caller is None or (self._required and caller == NO_TOKEN):
             text = "send the token from the agent's data folder, or a module's token: Authorization: Bearer …"
+            if caller is None or _shown(request) is not None:
+                text = f"{UNKNOWN_TOKEN}; {text}"
             headers = {"WWW-Authenticate": "Bearer"}
             return responses.error(401, "unauthorized", text, headers=headers, path=request.path)
         if self._required:

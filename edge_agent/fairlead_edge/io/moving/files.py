@@ -118,7 +118,10 @@ class MoveFiles:
 
     def left(self) -> LeftService | None:
         """The record that the node has left; None if there is none, or the device has joined a hub since."""
-        return None if IdentityFiles.of(self.data_dir).link.is_symlink() else _read(self.left_file, LeftService)
+        link = IdentityFiles.of(self.data_dir).link
+        with _sentence(link):
+            has_joined = link.is_symlink()
+        return None if has_joined else _read(self.left_file, LeftService)
 
     def leave(self, left: LeftService) -> None:
         """Record that the node is out of service, and remove the plan."""
@@ -203,7 +206,9 @@ def _read(path: Path, kind: type[T]) -> T | None:
             return msgspec.json.decode(file.read(FILE_BYTES_MAX), type=kind)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise MoveFilesError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
         raise MoveFilesError(f"{path}: cannot be read: {error}") from None
 
 

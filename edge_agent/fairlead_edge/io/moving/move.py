@@ -20,8 +20,8 @@ from typing import Final
 import msgspec
 
 from fairlead_edge.drain import Undelivered
-from fairlead_edge.errors import StoreUnusable
-from fairlead_edge.io import data_dir
+from fairlead_edge.errors import NotPermitted, StoreUnusable
+from fairlead_edge.io import data_dir, ownership
 from fairlead_edge.io.identity import device
 from fairlead_edge.io.identity import join as joins
 from fairlead_edge.io.identity.device import DeviceSettings
@@ -35,6 +35,8 @@ POLL_SECONDS: Final = 0.2
 DEADLINE_SECONDS: Final = 600.0
 GRACE_SECONDS: Final = 60.0
 """Additional time for starting the agent and for the switch."""
+
+_AS_OWNER: Final = "run it with sudo, or as the agent's user"
 
 Say = Callable[[str, str], None]
 
@@ -95,8 +97,11 @@ async def move(wanted: MoveOptions, environ: Mapping[str, str], say: Say) -> Mov
         return _finish(wanted, settings, files, since, say)
 
 
-def cancel(config: Path, environ: Mapping[str, str]) -> str:
-    """Cancel the move; returns the hub where the node stays.  Raises ``CannotMove``."""
+def cancel(config: Path, environ: Mapping[str, str], *, nothing: str = "no move is under way") -> str:
+    """Cancel the move or leaving; returns the hub where the node stays.  Raises ``CannotMove``.
+
+    ``nothing``: the error if there is nothing to cancel.
+    """
     settings, files = load_device(config, environ)
     with exclusive(files):
         if files.switched() is not None or files.moved() is not None:
@@ -104,7 +109,7 @@ def cancel(config: Path, environ: Mapping[str, str]) -> str:
         if files.left() is not None:
             raise CannotMove("the node is already out of service; to go back, join the hub again: fairlead edge join")
         if files.plan() is None and not files.folder.exists():
-            raise CannotMove("no move is under way; nothing was changed")
+            raise CannotMove(f"{nothing}; nothing was changed")
         files.cancel()
         return settings.text("hub_url")
 
@@ -119,6 +124,11 @@ def load_device(config: Path, environ: Mapping[str, str]) -> tuple[DeviceSetting
         )
     if not settings.node or not settings.text("hub_url"):
         raise CannotMove(f"{config} names no node and hub: this device has not joined one; use fairlead edge join")
+    try:
+        ownership.refuse_foreign(settings.data_dir, switch.WRITTEN)
+    except NotPermitted as error:
+        place, user = ownership.place_and_owner(Path(error.path))
+        raise CannotMove(f"{place}: Permission denied: it belongs to user {user}; {_AS_OWNER}") from None
     owner = device.owner_of(settings.data_dir, "")
     return settings, MoveFiles(settings.data_dir, owner=owner)
 
@@ -159,8 +169,9 @@ def _is_good(pair: Pair | None) -> bool:
 
 def under_way(plan: MovePlan) -> str:
     """The error text if another plan is in progress."""
-    what = f"a move to {plan.until}" if plan.until != OUT_OF_SERVICE else "leaving the hub"
-    return f"{what} is under way: wait for it, or cancel it with --cancel"
+    is_leaving = plan.until == OUT_OF_SERVICE
+    what, command = ("leaving the hub", "leave") if is_leaving else (f"a move to {plan.until}", "move")
+    return f"{what} is under way: wait for it, or cancel it with fairlead edge {command} --cancel"
 
 
 async def follow(plan: MovePlan, files: MoveFiles, say: Say) -> None:
@@ -184,9 +195,10 @@ async def follow(plan: MovePlan, files: MoveFiles, say: Say) -> None:
                 f" {_ANYWAY[plan.until == OUT_OF_SERVICE]}"
             )
         if time.monotonic() > until:
+            what, rest = ("leave", "Leaving") if plan.until == OUT_OF_SERVICE else ("move", "The move")
             raise CannotMove(
-                "the agent did not move in time: start it, or check its log. The move continues; the same command shows"
-                " its progress, --cancel ends it"
+                f"the agent did not {what} in time: start it, or check its log. {rest} continues when it runs; the same"
+                f" command shows its progress, fairlead edge {what} --cancel ends it"
             )
         await asyncio.sleep(POLL_SECONDS)
 
@@ -236,9 +248,7 @@ def exclusive(files: MoveFiles) -> Iterator[None]:
     try:
         opened = os.open(files.data_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise CannotMove(
-            f"data_dir {files.data_dir}: {error.strerror}; run it as root or as the agent's user, on the device itself"
-        ) from None
+        raise CannotMove(f"data_dir {files.data_dir}: {error.strerror}; {_AS_OWNER}, on the device itself") from None
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield

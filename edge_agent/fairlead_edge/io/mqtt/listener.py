@@ -79,8 +79,7 @@ class MqttListener:
         self._upstream = upstream
         self._files = files
         self._modules = modules
-        own = settings.tokens_file
-        self._own_tokens = ModuleTokensFile(Path(own)) if own is not None else None
+        self._own_tokens = own_tokens(settings.tokens_file, modules)
         self._tokens = self._own_tokens or modules
         self._tls: ssl.SSLContext | None = None
         if files is not None:
@@ -276,6 +275,13 @@ class _Will:
 
     def refuse(self, refused: MqttRefused) -> None:
         _log.warning("mqtt_will_not_stored", code=refused.code.label, reason=str(refused))
+
+
+def own_tokens(tokens_file: str | None, modules: ModuleTokensFile | None) -> ModuleTokensFile | None:
+    """The file of ``mqtt.tokens_file``; None if there is none, or ``modules`` reads it: two would log each mistake."""
+    if tokens_file is None or (modules is not None and Path(tokens_file) == modules.path):
+        return None
+    return ModuleTokensFile(Path(tokens_file))
 
 
 def open_listener(settings: EdgeSettings, upstream: UpstreamService, modules: ModuleTokensFile | None) -> MqttListener:

@@ -51,7 +51,8 @@ def prepare(connection: apsw.Connection, node: str, bytes_max: int, wall_millise
     owner = fact(connection, "node")
     if owner not in (None, node):
         raise StoreUnusable(
-            f"holds the objects of node {owner!r}, not {node!r}: use another data_dir, or remove this one"
+            f"holds the objects of node {owner!r}, but node is {node!r}: correct node in the settings if it is"
+            f" mistyped; otherwise use another data_dir. Keep this one: it may hold undelivered messages of {owner!r}"
         )
     if owner is None:
         remember(connection, "node", node)

@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Final
 
-from fairlead_hub.identity import join_tokens, joining, refusal
+from fairlead_hub.identity import join_tokens, joining, refusal, revocation
 from fairlead_hub.identity.csr import CsrRefused
 from fairlead_hub.identity.join_tokens import JoinTokenObject
 from fairlead_hub.identity.joining import Admitted, JoinLimits
@@ -99,7 +99,7 @@ class JoinService:
         if token is None or not is_right:
             if token is not None:
                 self._limits.failed(token.id, now)
-            reason = "there is no such token, or its secret is different: was it copied completely, or deleted?"
+            reason = "unknown token. It may have been deleted, or not copied completely"
             raise IdentityRefused("token_unknown", reason)
         self._limits.passed(token.id)
         return token
@@ -173,7 +173,7 @@ class JoinService:
         node = admitted.use.node
         revoked = {
             "before": WallClock.text_of(admitted.revoke_before),
-            "reason": f"replaced by token {admitted.token.id}",
+            "reason": revocation.replaced(admitted.token.id),
         }
         change: dict[str, Any] = {"spec": {"revoked": revoked}}
         try:

@@ -74,7 +74,7 @@ def test_a_hub_that_noticed_is_waited_for(kube: Cluster, monkeypatch: pytest.Mon
     done = run(kube, "revoke", "act-1", "-o", "json")
     thread.join()
     assert json.loads(done.stdout)["status"]["identity"]["state"] == "Revoked"
-    assert done.stderr.endswith("are revoked; it has no session\n")
+    assert done.stderr.endswith("are revoked, and its session has ended\n")
 
 
 def test_a_node_that_was_never_seen(kube: Cluster) -> None:
@@ -136,6 +136,23 @@ def test_a_revocation_is_lifted(monkeypatch: pytest.MonkeyPatch) -> None:
     done = CliRunner().invoke(build(), ["node", "unrevoke", "shop-17"])
     assert (done.exit_code, done.output, len(api.written)) == (0, "node/shop-17 is not revoked\n", 1)
     assert CliRunner().invoke(build(), ["node", "unrevoke", "shop-71"]).exit_code == 1
+
+
+def test_a_replaced_device_stays_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its revocation is lifted only by --force; a revocation that follows does not hide that it was replaced."""
+    monkeypatch.setattr(node, "NOTICED_SECONDS", 0.0)
+    spec = {"revoked": {"before": "2026-11-23T08:00:00Z", "reason": "replaced by token abcdefgh27"}}
+    edge_node = {"metadata": {"name": "shop-17", "resourceVersion": "1"}, "spec": spec}
+    api = ApiInMemory({api_in_memory.EDGE_NODES: [edge_node]})
+    api.is_asked(monkeypatch)
+    done = CliRunner().invoke(build(), ["node", "unrevoke", "shop-17"])
+    assert (done.exit_code, api.written) == (1, [])
+    assert "token abcdefgh27" in done.stderr and "lets the old device" in done.stderr and "--force" in done.stderr
+    assert CliRunner().invoke(build(), ["node", "revoke", "shop-17", "--reason", "stolen"]).exit_code == 0
+    assert api.objects[api_in_memory.EDGE_NODES][0]["spec"]["revoked"]["reason"].endswith("abcdefgh27; stolen")
+    assert CliRunner().invoke(build(), ["node", "unrevoke", "shop-17"]).exit_code == 1
+    done = CliRunner().invoke(build(), ["node", "unrevoke", "shop-17", "--force"])
+    assert done.exit_code == 0 and api.objects[api_in_memory.EDGE_NODES][0]["spec"] == {}
 
 
 def test_an_owner_is_taken_off(kube: Cluster) -> None:

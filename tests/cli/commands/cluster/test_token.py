@@ -14,6 +14,8 @@ from tests.support.hubs.hub import CRDS, edge_node
 from tests.support.joining.pki import Authority
 from tests.support.joining.token_hub import introducing
 from tests.support.joining.tokens_command import PIN, URL, get, run
+from tests.support.kube import api_in_memory
+from tests.support.kube.api_in_memory import ApiInMemory
 from tests.support.kube.cluster import Cluster
 
 from fairlead_cli.cluster import join_tokens, target
@@ -207,10 +209,10 @@ def test_whom_it_admits_and_admitted() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ((), "give one of --node NAME, --pattern 'shop-*' and --file FILE"),
-        (("--node", "a", "--pattern", "b*"), "give one of"),
+        ((), "give exactly one of --node NAME, --pattern 'shop-*' and --file FILE"),
+        (("--node", "a", "--pattern", "b*"), "give exactly one of"),
         (("--node", "a", "--uses", "2"), "--uses is for --pattern"),
-        (("--node", "A"), "'A' cannot be the name of a Node"),
+        (("--node", "A"), "'A' cannot be the name of a Node: use only lower-case letters, digits, '-' and '.'"),
         (("--pattern", "shop"), "write the beginning of the names, then *"),
         (("--pattern", "*-shop-*"), "write the beginning of the names, then *"),
         (("--pattern", "a*", "--replace"), "--replace needs the name of the node"),
@@ -241,6 +243,44 @@ def test_names_are_all_checked_first(text: str, sentence: str) -> None:
     assert done.exit_code == 2 and sentence in done.stderr, done.stderr[-300:]
 
 
+IDENTITY = {"issued": PAST, "expires": FAR, "state": "Valid"}
+
+
+@pytest.mark.parametrize(
+    ("words", "identity", "said"),
+    [
+        (
+            ("--node", "a"),
+            IDENTITY,
+            "a device has joined as a, so the hub refuses another one (name_taken); to replace it",
+        ),
+        (("--node", "a"), {**IDENTITY, "state": "Revoked"}, ""),
+        (("--node", "a"), {**IDENTITY, "expires": PAST}, ""),
+        (("--node", "a"), {}, ""),
+        (("--node", "b"), IDENTITY, ""),
+        (("--node", "a", "--replace"), IDENTITY, ""),
+        (("--node", "a", "--replace"), {**IDENTITY, "state": "Revoked"}, ""),
+        (("--node", "b", "--replace"), IDENTITY, "no device has connected as b yet, so there is nothing to replace"),
+        (("--pattern", "a*"), IDENTITY, "admits one node whose name matches a*, until"),
+        (("--pattern", "a*", "--uses", "5"), IDENTITY, "admits up to 5 nodes whose names match a*, until"),
+    ],
+)
+def test_a_name_that_a_device_has_is_said(
+    words: tuple[str, ...], identity: dict[str, Any], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On standard error, after the token."""
+    api = ApiInMemory({
+        api_in_memory.EDGE_NODES: [{"metadata": {"name": "a"}, "status": {"identity": identity}}],
+        api_in_memory.NODES: [edge_node("a"), edge_node("b")],
+    })  # fmt: skip
+    api.is_asked(monkeypatch)
+    monkeypatch.setattr(target, "server_time", lambda kube: NOW)
+    authority = Authority(tmp_path).certificate
+    done = CliRunner().invoke(build(), ["token", "create", *words, "--hub", URL, "--ca-file", str(authority)])
+    assert done.exit_code == 0 and join_token.parse(done.stdout.splitlines()[0]), done.output
+    assert said in done.stderr if said else "device has" not in done.stderr.partition("Paste")[2], done.stderr
+
+
 def test_a_file_that_is_no_text_is_wrong_use(tmp_path: Path) -> None:
     file = tmp_path / "names.xls"
     file.write_bytes(b"\xe1\xff\x00")
@@ -263,7 +303,7 @@ def test_tokens_are_revoked(tokens: Cluster) -> None:
 
 def test_an_id_that_is_none_is_wrong_use() -> None:
     done = CliRunner().invoke(build(), ["token", "revoke", "shop-17"])
-    assert done.exit_code == 2 and "the id of a token is ten letters" in done.stderr
+    assert done.exit_code == 2 and "the id of a token is ten letters and digits" in done.stderr
 
 
 # ---- A cluster that knows join tokens, for the commands of `fairlead token` ----

@@ -38,6 +38,7 @@ async def test_joined_refused_and_joined_twice(tmp_path: Path) -> None:
         token, config = hub.token().text, tmp_path / "device" / "edge.toml"
         arguments = (hub.url, "--token-file", "-", "--config", str(config))
         hub.answers = [("refuse", "token_used", None), ("admit",)]
+        config.parent.mkdir()
         refused = await asyncio.to_thread(run, *arguments, given=f"{token}\n")
         said = "Error: token_used: so it is. If this device joined before"
         assert refused.returncode == 1 and refused.stderr.startswith(said), refused.stderr
@@ -81,6 +82,7 @@ async def test_killed_at_each_step_the_same_command_ends_joined(tmp_path: Path) 
     ("arguments", "sentence"),
     [
         ([URL], "Missing option '--token-file'"),
+        ([f"{URL}/foo", "--token-file", "-"], f"a hub's URL has no path: {URL}"),
         ([URL, "--token-file", "no-such-file"], "No such file or directory"),
         ([URL, "--token-file", "-", "--node", "Shop 17"], "is not a join token"),
         ([URL, "fl1-token", "--token-file", "-"], "unexpected extra argument"),
@@ -98,6 +100,14 @@ def test_without_a_standard_input_it_is_wrong_use() -> None:
     command = f"exec {PROGRAM} edge join {URL} --token-file - <&-"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=100)
     assert done.returncode == 2 and "is not a join token" in done.stderr, done.stderr
+
+
+def test_a_mistyped_settings_file_creates_nothing(tmp_path: Path) -> None:
+    """Nor does it use up a token: nothing is sent."""
+    token, config = f"fl1-{'a' * 10}-{'b' * 26}-{'0' * 64}", tmp_path / "no" / "such" / "edge.toml"
+    done = CliRunner().invoke(build(), ["edge", "join", URL, "--token-file", "-", "--config", str(config)], input=token)
+    assert done.exit_code == 1 and f"folder {config.parent} does not exist; correct the path" in done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_name_that_no_node_has_is_wrong_use() -> None:
@@ -134,7 +144,7 @@ COMMANDS = pytest.mark.parametrize("command", ["join", "move"])
     ("hub", "sentence"),
     [
         ("fl1-aaaaaaaaaa-bbb", "that is a token: give the hub's URL here"),
-        (HUB_URL, "one is like fl1-<10 letters>"),
+        (HUB_URL, "one is like fl1-<10 letters and digits>"),
         ("ws://hub:10000", "ws:// is not encrypted: join with wss://"),
         ("wss://hub", "name the port, for example wss://hub:10000"),
         ("wss://hub:port", "is not a URL; one is like"),

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from fairlead_cli.main import build
+
+NOBODY = 65534
 
 
 def run(*arguments: str) -> Result:
@@ -41,6 +45,33 @@ def test_wrong_use_is_2_with_a_sentence(arguments: tuple[str, ...], said: str) -
 def test_a_device_that_belongs_to_no_hub(tmp_path: Path) -> None:
     done = run("--config", str(tmp_path / "edge.toml"))
     assert done.exit_code == 1 and "fairlead edge join" in done.output and "edge.toml does not exist" in done.output
+
+
+def test_nothing_to_cancel(config: Path) -> None:
+    """It speaks of leaving, not of a move."""
+    done = run("--cancel", "--config", str(config))
+    assert (done.exit_code, done.output) == (1, "Error: this node is not leaving its hub; nothing was changed\n")
+
+
+@pytest.mark.parametrize("arguments", [(), ("--cancel",), ("--purge", "--yes")])
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_files_of_another_user(arguments: tuple[str, ...]) -> None:
+    """One sentence with the owner; not a traceback, nor that an agent is running."""
+    with tempfile.TemporaryDirectory() as made:
+        os.chmod(made, 0o755)
+        data, config = Path(made) / "data", Path(made) / "edge.toml"
+        (data / "identity").mkdir(parents=True)
+        (data / "identity").chmod(0o700)
+        data.chmod(0o755)
+        config.write_text(f'node = "edge-1"\nhub_url = "wss://127.0.0.1:1"\ndata_dir = "{data}"\n')
+        config.chmod(0o644)
+        os.seteuid(NOBODY)
+        try:
+            done = run("--config", str(config), *arguments)
+        finally:
+            os.seteuid(0)
+    said = f"Error: {data}/identity: Permission denied: it belongs to user root; run it with sudo, or as"
+    assert done.exit_code == 1 and done.output.startswith(said), done.output
 
 
 def test_a_purge_needs_a_terminal_or_yes(config: Path) -> None:

@@ -113,6 +113,35 @@ def test_file_is_the_owners_and_has_hashes_alone(tmp_path: Path) -> None:
     assert first not in path.read_text()
 
 
+def test_out_overwrites_only_a_token_of_the_same_module(tmp_path: Path) -> None:
+    """Not a settings file, nor the token of another module; --force does."""
+    path, out = tmp_path / "modules", tmp_path / "filter"
+    assert make(path, "filter", "--out", str(out)).exit_code == 0
+    for old in ("filter", "Filter"):
+        assert make(path, old, "--out", str(out)).exit_code == 0
+    settings = tmp_path / "edge.toml"
+    settings.write_text('node = "n"\n')
+    before = path.read_text()
+    for module, file in (("filter", settings), ("pump", out), ("filter", path)):
+        content = file.read_text()
+        refused = make(path, module, "--out", str(file))
+        assert refused.exit_code == 1 and "exists and does not hold a current token" in refused.stderr
+        assert (file.read_text(), path.read_text()) == (content, before)
+    assert make(path, "pump", "--out", str(settings), "--force").exit_code == 0
+    assert settings.read_text().startswith(PREFIX)
+    assert make(path, "pump", "--out", str(path), "--force").exit_code == 2
+
+
+def test_a_replaced_token_is_said(tmp_path: Path) -> None:
+    """Also of a name that differs in case; with --keep-old two spellings are refused, as the agent would."""
+    path = tmp_path / "modules"
+    assert "replaces" not in make(path, "boiler").stderr
+    assert "replaces" not in make(path, "boiler", "--keep-old").stderr
+    refused = make(path, "Boiler", "--keep-old")
+    assert refused.exit_code == 1 and "name the module boiler" in refused.stderr
+    assert "replaces the token of boiler; the old one is no longer valid\n" in make(path, "Boiler").stderr
+
+
 def test_what_cannot_be_a_module_or_a_file_is_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "modules"
     path.write_text("# ours\n")
@@ -121,7 +150,10 @@ def test_what_cannot_be_a_module_or_a_file_is_one_sentence(tmp_path: Path) -> No
     path.write_text("no tokens file")
     bad = make(path, "filter")
     assert bad.exit_code == 1 and "line 1" in bad.output
-    assert make(tmp_path / "none" / "modules", "filter").exit_code == 1
+    path.write_text(f"filter {'0' * 64}\nno tokens file")
+    assert "line 2" in make(path, "filter").output, "as the agent counts, with the line that is replaced"
+    none = make(tmp_path / "none" / "modules", "filter")
+    assert none.exit_code == 1 and f"create the folder {tmp_path / 'none'} first" in none.output
 
 
 def test_a_file_that_root_writes_belongs_to_the_agents_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

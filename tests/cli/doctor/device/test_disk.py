@@ -24,7 +24,7 @@ def levels(disk: Disk) -> dict[str, str]:
 
 def test_a_good_disk() -> None:
     assert levels(GOOD) == {"disk.write": "ok", "disk.free": "ok", "disk.fsync": "ok"}
-    assert any("2.0 ms (slowest 4.0 of 3)" in each.message for each in judge(GOOD))
+    assert any("median 2.0 ms, slowest of 3: 4.0 ms" in each.message for each in judge(GOOD))
 
 
 def test_less_room_than_the_store_may_take() -> None:

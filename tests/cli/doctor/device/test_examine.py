@@ -26,6 +26,13 @@ def test_a_node_that_has_left(tmp_path: Path) -> None:
     assert list(said) == ["service"] and "edge-1 was taken out of service at 2026-11-24T00:00:00Z" in said["service"]
 
 
+def test_a_folder_that_this_user_may_not_read(tmp_path: Path) -> None:
+    """One finding with the remedy, not a traceback; all else needs this folder, too."""
+    (tmp_path / "left.json").mkdir()
+    said = found(EdgeSettings(node="edge-1", hub_url="ws://hub:1", data_dir=str(tmp_path), security="insecure"))
+    assert said == {"service": f"problem: {tmp_path}/left.json: cannot be read: Is a directory"}
+
+
 def test_a_device_whose_certificate_has_expired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And whose key others may read, and whose hub is away; the rest is well, however busy this machine is."""
     monkeypatch.setattr(disk, "FSYNC_PROBLEM_SECONDS", float("inf"))

@@ -5,14 +5,28 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
+import tempfile
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
-from fairlead_edge.io.identity import device
+from fairlead_edge.io.identity import device, join
 from fairlead_edge.io.identity.device import CannotConfigure, CannotJoin, DeviceSettings
 from fairlead_edge.io.identity.identity_files import Owner
+from fairlead_wire.identity.join_token import JoinToken
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def open_to_all() -> Iterator[Path]:
+    """A folder that another user reaches, unlike pytest's own."""
+    with tempfile.TemporaryDirectory() as made:
+        os.chmod(made, 0o755)
+        yield Path(made)
 
 
 def wanted(folder: Path) -> dict[str, str]:
@@ -94,6 +108,37 @@ def test_without_root_files_are_ones_own(tmp_path: Path, monkeypatch: pytest.Mon
     assert device.name_of(None) == ""
     assert device.name_of(Owner(user=0, group=0)) == "root"
     assert device.name_of(Owner(user=4_000_000, group=0)) == "4000000"
+
+
+def test_where_a_value_comes_from(tmp_path: Path) -> None:
+    path = tmp_path / "edge.toml"
+    path.write_text('node = "shop-17"\n')
+    assert DeviceSettings(path, {}).source("node") == str(path)
+    settings = DeviceSettings(path, {"FAIRLEAD_EDGE_NODE": "shop-7"})
+    assert settings.source("node") == "the variable FAIRLEAD_EDGE_NODE"
+    wanted = join.JoinOptions(url="wss://hub:1", token=JoinToken(id="a", secret="b", pins=()), config=path)
+    remedy = "The name shop-7 comes from the variable FAIRLEAD_EDGE_NODE: correct it, or give --node"
+    assert join.remedy_of("token_node", wanted, settings) == remedy
+    assert join.remedy_of("token_node", structs.replace(wanted, node="shop-1"), settings) == ""
+    assert "make a new token" in join.remedy_of("token_used", wanted, settings)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_folder_of_another_user_is_named_with_its_owner_and_one_remedy(open_to_all: Path, is_there: bool) -> None:
+    """The folder that exists: the one that does not cannot be given away."""
+    data = open_to_all / "data"
+    if is_there:
+        data.mkdir(mode=0o755)
+    os.seteuid(NOBODY)
+    try:
+        with pytest.raises(CannotJoin) as refused, device.locked(data, None):
+            pass
+    finally:
+        os.seteuid(0)
+    place = data if is_there else open_to_all
+    remedy = "run it with sudo, or name another settings file with --config. Nothing was sent"
+    assert str(refused.value) == f"data_dir {data}: Permission denied: {place} belongs to user root; {remedy}"
 
 
 def test_a_folder_is_held_by_one(tmp_path: Path) -> None:

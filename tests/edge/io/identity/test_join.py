@@ -171,7 +171,7 @@ async def test_an_insecure_file_becomes_a_secure_one(hub: JoinHub, device: Devic
 
 async def test_another_name_in_the_settings_is_refused(hub: JoinHub, device: Device) -> None:
     device.config.write_text('node = "shop-18"\n')
-    with pytest.raises(CannotJoin, match="belongs to node shop-18, but --node says shop-17"):
+    with pytest.raises(CannotJoin, match="names node shop-18, but --node says shop-17"):
         await device.join(hub, hub.token(), node="shop-17")
     assert hub.seen == []
 

@@ -68,6 +68,7 @@ async def test_module_publishes_as_itself_and_takes_its_own_messages(node: Node)
             status, answer = await node.ask(verb, path, token, b'{"ids": []}' if verb == "POST" else None)
             assert status == wanted, (token, path, answer)
             assert wanted == 401 or "module filter" in answer["error"]["message"]
+            assert "not known" not in answer["error"]["message"]
     status, answer = await node.ask("GET", f"{IN}/messages", "of-filter")
     [taken] = answer["messages"]
     assert taken["source"] == "/messages/modules/pump"
@@ -102,6 +103,7 @@ async def test_unknown_token_is_refused(node: Node) -> None:
     for path in ("/v1/status", f"{IN}/messages", "/v1/deadletters"):
         status, answer = await node.ask("GET", path, "of-stranger")
         assert status == 401 and "of-stranger" not in str(answer)
+        assert "the token is not known here (it may have been replaced)" in answer["error"]["message"]
 
 
 async def test_dead_letters_are_the_agents(node: Node) -> None:

@@ -84,7 +84,9 @@ async def test_a_port_in_use_is_named() -> None:
         taken.listen()
         port = taken.getsockname()[1]
         for context in (None, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)):
-            with pytest.raises(CannotListen, match=f"http_listen 127.0.0.1:{port}: "):
+            with pytest.raises(
+                CannotListen, match=f"http_listen 127.0.0.1:{port}: Address already in use; find .*:{port}"
+            ):
                 await listen(web.Application(), key="http_listen", host="127.0.0.1", port=port, context=context)
 
 

@@ -112,7 +112,7 @@ async def test_without_an_agent(device: Device) -> None:
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert move.cancel(device.config, {}) == HUB and device.files.plan() is None
-    with pytest.raises(CannotMove, match="no move is under way"):
+    with pytest.raises(CannotMove, match="no move is under way; nothing was changed"):
         move.cancel(device.config, {})
     await device.leave(undelivered="take-along")
     with pytest.raises(CannotMove, match="already out of service"):

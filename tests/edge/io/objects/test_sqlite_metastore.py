@@ -71,7 +71,7 @@ async def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
 
 async def test_the_store_of_another_node_is_refused(tmp_path: Path) -> None:
     await opened(tmp_path, node="edge-1").close()
-    with pytest.raises(StoreUnusable, match="'edge-1', not 'edge-2'"):
+    with pytest.raises(StoreUnusable, match=r"'edge-1', but node is 'edge-2': correct node .* undelivered"):
         opened(tmp_path, node="edge-2")
 
 

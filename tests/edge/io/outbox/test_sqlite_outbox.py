@@ -120,7 +120,7 @@ async def test_a_store_cloned_under_another_name_is_refused_while_it_holds_anyth
     await first.append([Entry("a", b"{}", (Reference(QueueId("iothub", 1)),))], now=0)
     await first.close()
     await SqliteOutbox(path, epoch=2, max_bytes=1 << 20, node="edge-1").close()
-    with pytest.raises(NotOurs, match="1 messages that node 'edge-1' accepted"):
+    with pytest.raises(NotOurs, match=r"1 undelivered messages of node 'edge-1', .* correct node in the settings"):
         SqliteOutbox(path, epoch=3, max_bytes=1 << 20, node="edge-2")
     again = SqliteOutbox(path, epoch=4, max_bytes=1 << 20, node="edge-1")
     await again.settle(QueueId("iothub", 1), sent=[0], checkpoint=0, at="")
