@@ -126,9 +126,7 @@ def receipt(
             if not as_json:
                 click.echo(f"{message_id}: in {job.table}, ingested at {_place_in_time(found)}")
             return {"found": True, "pipeline": job.name, **found}
-    absent = [
-        job.table for job in jobs if tables.of_pipeline(settings, job).version(settings.place(job.table)) is None
-    ]
+    absent = [job.table for job in jobs if tables.of_pipeline(settings, job).version(settings.place(job.table)) is None]
     for table in absent:
         click.echo(f"fairlead ingest: there is no table {table} yet (has the job run?)", err=True)
     if as_json:

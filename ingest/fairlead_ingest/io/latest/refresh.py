@@ -230,9 +230,7 @@ def _behind(source: RowsVersion, version: int) -> int:
     if len(after) > _LOOKED_AT_MAX:
         return len(after)
     entries = map(source.entry, after)
-    return sum(
-        entry is None or any(each.data_change for each in (*entry.added, *entry.removed)) for entry in entries
-    )
+    return sum(entry is None or any(each.data_change for each in (*entry.added, *entry.removed)) for entry in entries)
 
 
 def latest_status(rows: Place, now: datetime.datetime) -> dict[str, Any]:
