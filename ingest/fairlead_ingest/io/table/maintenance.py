@@ -102,7 +102,8 @@ def vacuum(
     if retention_hours < RETENTION_HOURS_MIN:
         raise errors.Stop(
             errors.BAD_OPTION,
-            f"--retention-hours must be at least {RETENTION_HOURS_MIN} hour, or files of a running batch would be deleted",
+            f"--retention-hours must be at least {RETENTION_HOURS_MIN} hour, or files of a running batch would be"
+            " deleted",
         )
     if table_format.size(table) is None:
         raise errors.no_table(table)

@@ -53,10 +53,8 @@ def run(*words: str) -> Result:
 def test_status_works_before_anything_runs(config: Path) -> None:
     text = run("status", "--config", str(config))
     assert text.exit_code == 0
-    assert (
-        "no table yet" in text.stdout
-        and "a/t: how far behind is unknown: http://127.0.0.1:9 cannot be reached" in text.stdout
-    )
+    assert "no table yet" in text.stdout
+    assert "a/t: how far behind is unknown: http://127.0.0.1:9 cannot be reached" in text.stdout
     plain = run("status", "--config", str(config), "-o", "json")
     (found,) = json.loads(plain.stdout)["pipelines"]
     assert (found["rows"], found["topics"][0]["state"]) == (0, "unreachable")
@@ -118,11 +116,7 @@ def test_a_table_that_lacks_a_file_is_a_sentence(config: Path, tables: Path, wor
         (["backfill", "--until", "-1"], 2, "--until"),
         (["backfill", "--into", "gs://bucket/rows"], 2, "only s3://bucket/path"),
         (["backfill", "--from", "0" * 40], 2, "is the id of a message; write a time"),
-        (
-            ["backfill", "--from", "lastweek"],
-            2,
-            "must be milliseconds since 1970, a time such as 2026-11-20T12:00Z, or",
-        ),
+        (["backfill", "--from", "lastweek"], 2, "must be milliseconds since 1970, a time such as"),
         (["compact", "--target-mib", "0"], 2, "--target-mib"),
         (["receipt", "m1"], 1, "rows yet (has the job run?)"),
     ],

@@ -16,7 +16,7 @@ from fairlead_edge.io.mqtt import listener
 from fairlead_edge.io.mqtt.listener import MqttListener
 from fairlead_edge.mqtt import reasons
 from fairlead_edge.mqtt.settings import MqttSettings
-from fairlead_wire.io import tls
+from fairlead_wire.io import acceptor, tls
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_mqtt_without_tls_at_a_port_with_tls_is_logged_once(
         ports.append(found.getsockname()[1])
         return found
 
-    real_bound = listener.bound
+    real_bound = acceptor.bound
     with caplog.at_level(logging.INFO):
         asyncio.run(scenario())
     logged = [record for record in caplog.records if record.getMessage() == "mqtt_not_opened"]

@@ -53,11 +53,11 @@ def test_a_function_gives_bytes_text_a_dict_or_nothing(tmp_path, body, expected)
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
+        ("import sys; sys.exit(3)", r"mending.py:mend called sys.exit\(3\); for the payload b'old'$"),
         ("return 7", r"mending.py:mend returned int \(7\); it must return bytes"),
         ("import json; json.loads(letter['payload'])", "JSONDecodeError: .*; for the payload b'old'$"),
         ("raise ValueError('no')", "ValueError: no"),
         ("return {1j: 2}", "TypeError"),
-        ("import sys; sys.exit(3)", r"mending.py:mend called sys.exit\(3\); for the payload b'old'$"),
         (
             "return {'body': {'v': float('nan')}}",
             "mending.py:mend returned NaN at body.v, which is not JSON; return None or a number$",

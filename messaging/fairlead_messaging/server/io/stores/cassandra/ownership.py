@@ -124,8 +124,8 @@ class Ownership:
             signs += before is not None and self._rival is not before
             if signs >= SIGNS_OF_LIFE:
                 raise TakenOver(
-                    f"cassandra: this keyspace is in use by {state.owner_name}, which is alive; stop that process, or give "
-                    "this service another keyspace"
+                    f"cassandra: this keyspace is in use by {state.owner_name}, which is alive; stop that process, or "
+                    "give this service another keyspace"
                 )
             if before is None:
                 _log.info("waiting_for_owner", owner=state.owner_name, seconds=LEASE_SECONDS + MARGIN_SECONDS)
