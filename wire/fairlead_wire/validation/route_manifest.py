@@ -21,6 +21,11 @@ SCHEMA_MINOR_MAX: Final = 3
 TEXT_FORM_MINOR: Final = 0
 """In version 1.0 every route is a text; 1.1 added the object form."""
 
+SPEC_KEYS: Final = ("nodeSelector", "schemaVersion", "routes", "storeAndForwardConfiguration")
+"""Fields of the spec of an EdgeRoutes object: the API server refuses others."""
+SELECTOR_KEYS: Final = ("matchLabels", "matchExpressions")
+"""Fields of its nodeSelector."""
+
 OBJECT_VERSION: Final = rf"1\.[1-{SCHEMA_MINOR_MAX}](\.[0-9]{{1,9}}){{0,2}}"
 """Schema versions of an EdgeRoutes object; a file may also have 1.0."""
 OBJECT_VERSIONS: Final = f"1.1 to 1.{SCHEMA_MINOR_MAX}"
@@ -31,10 +36,6 @@ TOPIC: Final = r"[A-Za-z0-9_-]+/[A-Za-z0-9_-]+"
 NOT_BLANK: Final = r"[^\t\n\v\f\r ]"
 """Matches in any text that is not blank."""
 ROUTE_KEYS: Final = ("route", "priority", "timeToLiveSecs", "topic")
-SPEC_KEYS: Final = ("nodeSelector", "schemaVersion", "routes", "storeAndForwardConfiguration")
-"""Fields of the spec of an EdgeRoutes object: the API server refuses others."""
-SELECTOR_KEYS: Final = ("matchLabels", "matchExpressions")
-"""Fields of its nodeSelector."""
 
 
 def priority_shown(priority: int) -> int | str:
