@@ -40,7 +40,8 @@ def nodes(wanted: tuple[str, ...], watch: bool, target: Target, shown: Printer) 
     """List edge nodes from the cluster's API objects; exit 1 if there is no node with a given NAME.
 
     STATUS is Connected, Away or Unknown (never seen), followed by any problems: Revoked, IdentityHeld, Paused,
-    DeletionGuard, RulesUnreadable. OBJECTS is held/wanted. With -o wide, TO TABLE is the time from acceptance to a
+    DeletionGuard, RulesUnreadable. OBJECTS is held/wanted. LAST CONTACT of a connected node may be up to three minutes
+    old, because the hub then writes it that often at most. With -o wide, TO TABLE is the time from acceptance to a
     table by priority (median/95th percentile; "-": not measured). With -o json, each item is an EdgeNode with the
     labels of its Node. `fairlead status` shows the same table, followed by the problems.
 
