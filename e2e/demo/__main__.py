@@ -30,6 +30,7 @@ FOLDER = ROOT / ".run" / "demo"
 MARKER = ".fairlead-demo"
 """A folder named by the user is emptied only if it contains this file."""
 INTERRUPTED = 130
+STILL_RUNNING = "demo: an earlier one is still running, and was left as it is; make down ends it"
 
 
 def terminated(number: int, frame: object) -> None:
@@ -49,7 +50,7 @@ def look_around(stack: Stack, screen: Screen) -> None:
 def run(word: str, folder: Path, kubeconfig: Path | None, keep: bool) -> int:
     """Run the scenario, or only start the programs and apply the harbour; returns the exit code."""
     if Record.of(folder).alive():
-        print("demo: failed: another one is still running; make down stops it", file=sys.stderr)
+        print(STILL_RUNNING, file=sys.stderr)
         return 1
     screen = Screen(chapters=len(ACTS) if word == "play" else 2)
     try:
@@ -105,7 +106,7 @@ def run(word: str, folder: Path, kubeconfig: Path | None, keep: bool) -> int:
 
 def down(folder: Path) -> int:
     """Stop the programs, and delete the kind cluster that `make up KIND=1` created."""
-    ended = Record.of(folder).end()
+    ended = Record.of(folder).end(lambda names: print(f"down: waiting for {', '.join(names)} to end", flush=True))
     try:
         if kind.remove(folder.absolute().parent):
             ended.append(f"the cluster {kind.NAME}")

@@ -10,10 +10,11 @@ import json
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 GONE_SECONDS = 60.0
+PROGRESS_SECONDS = 5.0
 START_TIME_FIELD = 19
 
 
@@ -51,14 +52,21 @@ class Record:
         recorded = json.loads(self.path.read_text())
         return {name: each["pid"] for name, each in recorded.items() if started_at(each["pid"]) == each["started"]}
 
-    def end(self) -> list[str]:
-        """Ask everything that is alive to end, last started first; after GONE_SECONDS kill; returns the names."""
+    def end(self, waiting: Callable[[list[str]], None] = lambda names: None) -> list[str]:
+        """Ask everything that is alive to end, last started first; after GONE_SECONDS kill; returns the names.
+
+        `waiting` is called with what has not ended yet, at first and then every PROGRESS_SECONDS.
+        """
         names = list(self.alive())
         for pid in reversed(self.alive().values()):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
-        deadline = time.monotonic() + GONE_SECONDS
-        while self.alive() and time.monotonic() < deadline:
+        now = time.monotonic()
+        deadline, due = now + GONE_SECONDS, now
+        while (left := list(self.alive())) and (now := time.monotonic()) < deadline:
+            if now >= due:
+                due = now + PROGRESS_SECONDS
+                waiting(left)
             time.sleep(0.1)
         for pid in self.alive().values():
             with contextlib.suppress(ProcessLookupError):

@@ -84,7 +84,7 @@ class Screen:
         printed = started
 
         def text() -> str:
-            return f"waiting: {what} ({time.monotonic() - started:.0f} s of at most {seconds:g}) {progress()}"
+            return f"waiting until {what} ({time.monotonic() - started:.0f} s of at most {seconds:g}) {progress()}"
 
         if self._console.is_terminal:
             with self._console.status(text()) as status:

@@ -40,9 +40,10 @@ def nodes(wanted: tuple[str, ...], watch: bool, target: Target, shown: Printer) 
     """List edge nodes from the cluster's API objects; exit 1 if there is no node with a given NAME.
 
     STATUS is Connected, Away, NodeDeleted or Unknown (never seen), followed by any problems: Revoked, IdentityHeld,
-    Paused, DeletionGuard, RulesUnreadable. OBJECTS is held/wanted. With -o wide, TO TABLE is the time from acceptance
-    to a table by priority (median/95th percentile; "-": not measured). With -o json, each item is an EdgeNode with the
-    labels of its Node. `fairlead status` shows the same table, followed by the problems.
+    Paused, DeletionGuard, RulesUnreadable. OBJECTS is held/wanted. QUEUED and LAST CONTACT of a connected node may be
+    up to three minutes old, because the hub then writes them that often at most. With -o wide, TO TABLE is the time
+    from acceptance to a table by priority (median/95th percentile; "-": not measured). With -o json, each item is an
+    EdgeNode with the labels of its Node. `fairlead status` shows the same table, followed by the problems.
 
     \b
     fairlead nodes -l zone=eu --watch

@@ -54,7 +54,8 @@ def test_a_policy_that_contradicts_itself_is_refused_like_any_other(tmp_path: Pa
         (
             90,
             True,
-            "traffic   90 bytes of 100 bytes today, nine tenths used: only priority 0 is sent; sending resumes in 1 min",
+            "traffic   90 bytes of 100 bytes today, nine tenths used: only priority 0 is sent; "
+            "sending resumes in 1 min",
         ),
         (100, True, "traffic   100 bytes of 100 bytes today, used up; sending resumes in 1 min"),
     ],
