@@ -87,7 +87,8 @@ def end_of(checkpoint: Path, batch: int) -> Offsets:
         if max(_planned(checkpoint), default=-1) > batch:
             # Spark keeps the last few batches. Ours is not among them, so another job has planned them.
             raise errors.Wait(
-                errors.CHECKPOINT_TAKEN, f"another job uses {checkpoint} and is already past batch {batch}"
+                errors.CHECKPOINT_TAKEN,
+                f"another job uses {checkpoint} and is already past batch {batch}; stop one of them",
             ) from error
         raise errors.Stop(errors.BAD_CHECKPOINT, f"{checkpoint}: batch {batch}: {cause_of(error)}") from error
     # A version line, a line of query settings, then one line for each source; a Fairlead query has one source.

@@ -58,7 +58,12 @@ class Supervisor:
         self._search = None
         self._next_try = now + STOPPED_SECONDS
         self._failures = Failures()
-        self.job.finish()
+        try:
+            self.job.finish()
+        except Exception as error:
+            if connect.is_about_spark(error):
+                raise
+            log.warning("query_not_ended", pipeline=self.job.name, reason=described(error))
 
     def step(self, now: float, *, may_start: bool) -> None:
         """Check the pipeline once and act. Raises ``Stop`` if waiting does not help.

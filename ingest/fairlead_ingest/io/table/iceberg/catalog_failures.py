@@ -143,7 +143,8 @@ def _sentence(catalog: Catalog, error: BaseException) -> str:
     text = _PIECE.sub("", str(getattr(error, "orig", None) or error)) or type(error).__name__
     for secret in _secrets(catalog):
         text = text.replace(secret, "***")
-    return _SPACE.sub(" ", text).strip()[:SENTENCE_CHARS_MAX]
+    # Without its full stop, because a remedy follows.
+    return _SPACE.sub(" ", text).strip()[:SENTENCE_CHARS_MAX].rstrip(" .")
 
 
 def _secrets(catalog: Catalog) -> Iterator[str]:
