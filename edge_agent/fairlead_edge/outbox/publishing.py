@@ -343,7 +343,7 @@ def source_wrong(source: str) -> RefusalReason | None:
     return RefusalReason(
         "bad_source",
         "source: must be /messages, /messages/modules/<module>, /messages/modules/<module>/outputs/<output>"
-        f" or /twinChangeNotifications, at most {SOURCE_CHARS_MAX} characters, is {source[:80]!r}",
+        f" or /twinChangeNotifications, at most {SOURCE_CHARS_MAX} characters, but is {source[:80]!r}",
     )
 
 

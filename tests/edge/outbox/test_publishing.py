@@ -124,6 +124,7 @@ def test_answer_keeps_order_and_counts_what_had_no_route() -> None:
 def test_refusal_is_the_first_reason_when_nothing_was_accepted() -> None:
     planned = plan(request({"body": 1, "source": "bad"}, {}))
     assert planned.refusal is not None and planned.refusal.code == "bad_source"
+    assert "characters, but is '" in planned.refusal.message
     answer = json.loads(planned.answer())
     assert answer["error"] == answer["results"][0]["error"]
 
