@@ -82,17 +82,12 @@ def test_another_program_is_not_called_the_messaging_service() -> None:
     assert f"{url} is not the messaging service: it answered 404; is this its http_listen?" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("command", "program"),
-    [("topics list", "fairlead topics"), ("tail a/b", "fairlead tail"), ("ingest jobs", "fairlead ingest")],
-)
-def test_errors_begin_with_the_command_that_was_typed(
-    command: str, program: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("command", ["topics list", "tail a/b", "ingest jobs"])
+def test_errors_begin_like_those_of_all_other_commands(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRLEAD_MESSAGING_URL", "http://127.0.0.1:1")
     result = CliRunner().invoke(build(), command.split(), prog_name="fairlead")
     assert result.exit_code == 1
-    assert result.output.startswith(f"{program}: http://127.0.0.1:1 cannot be reached")
+    assert result.output.startswith("Error: http://127.0.0.1:1 cannot be reached: connection refused")
 
 
 @pytest.mark.parametrize("name", ["a b", "a/b/c", "ä", "a" * 201, "a/", "../x"])
