@@ -112,7 +112,7 @@ def not_ours(table: object, kind: str) -> Stop:
     """The error about a table of the right format whose layout a job would not have made."""
     return Stop(
         TABLE_UNFIT,
-        f"{table}: a table ({kind}) that this program did not create (it is not partitioned by _topic, _date); choose"
+        f"{table}: {kind} table that this program did not create (it is not partitioned by _topic, _date); choose"
         " another path",
     )
 

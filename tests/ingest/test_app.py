@@ -178,4 +178,6 @@ def test_available_now_exits_0_when_all_is_committed(messaging, topic, tmp_path)
     path = settings_file(tmp_path, messaging.url, topic, trigger="available-now")
     running = start("ingest", [*COMMAND, "--config", str(path)], tmp_path / "ingest.log")
     assert running.process.wait(SPARK_SECONDS) == 0, running.tail()
+    said = events(running)
+    assert said.index("starting") < said.index("spark_started") < said.index("batch_committed")
     assert pl.scan_delta(str(tmp_path / "rows")).collect().height == 20

@@ -39,16 +39,22 @@ def explained() -> Iterator[None]:
     from deltalake.exceptions import DeltaError
 
     from fairlead_ingest.errors import explain
-    from fairlead_wire.errors import FairleadError
+    from fairlead_wire.errors import FairleadError, text_of
 
     try:
         yield
     except FairleadError as error:
-        click.echo(f"fairlead ingest: {error}", err=True)
+        complain(str(error))
         raise SystemExit(EXIT_FAILED) from None
     except (OSError, DeltaError, pa.ArrowInvalid) as error:  # ArrowInvalid: a damaged Parquet file
-        click.echo(f"fairlead ingest: {explain(str(error))[1]}", err=True)
+        complain(explain(text_of(error))[1])
         raise SystemExit(EXIT_FAILED) from None
+
+
+def complain(text: str) -> None:
+    """Print an error, which has several lines if several pipelines are wrong."""
+    for line in text.splitlines():
+        click.echo(f"fairlead ingest: {line}", err=True)
 
 
 def in_turn(jobs: Sequence[Pipeline], work: Callable[[Pipeline], None]) -> None:
@@ -72,5 +78,5 @@ def used(code: int) -> Iterator[None]:
     try:
         yield
     except FairleadError as error:
-        click.echo(f"fairlead ingest: {error}", err=True)
+        complain(str(error))
         raise SystemExit(code) from None

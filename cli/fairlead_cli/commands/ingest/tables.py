@@ -295,7 +295,6 @@ def backfill(
     \b
     fairlead ingest backfill --config ingest.toml --from 2026-11-20T08:00Z --until 2026-11-20T09:00Z
     """
-    from fairlead_ingest.errors import Stop
     from fairlead_ingest.io.pipeline import backfill as backfills
     from fairlead_ingest.io.pipeline import preflight
     from fairlead_ingest.io.spark import connect, executor_probe, session
@@ -306,13 +305,10 @@ def backfill(
         raise click.BadParameter("must be a later time than --from", param_hint="--until")
     tables = [_into(settings, into or job.table) for job in jobs]
     logs.configure("ingest", "warning")
-    if not settings.spark.remote:
-        session.require_java(os.environ)
-    try:
+    with job_options.used(EXIT_USAGE):
+        if not settings.spark.remote:
+            session.require_java(os.environ)
         preflight.check(settings, jobs)
-    except Stop as error:
-        click.echo(f"fairlead ingest: {error}", err=True)
-        raise SystemExit(EXIT_USAGE) from None
     click.echo("starting Spark …", err=True)
     try:
         with connect.coded():

@@ -25,6 +25,7 @@ from pyspark.sql import SparkSession
 from fairlead_ingest import errors
 from fairlead_ingest.spark_cluster import address
 from fairlead_wire import distribution
+from fairlead_wire.errors import text_of
 
 CONNECT_SECONDS: Final = 5.0
 _CONNECT_ERRORS: Final = "pyspark.errors.exceptions.connect"
@@ -134,7 +135,7 @@ def coded() -> Iterator[None]:
     except ABOUT_QUERIES as error:
         if (away := of(error)) is not None:
             raise away from error
-        code, sentence = errors.explain(str(error) or type(error).__name__)
+        code, sentence = errors.explain(text_of(error))
         if code is None:
             raise errors.Fault(sentence) from error
         raise (errors.Wait if code in errors.TEMPORARY else errors.Stop)(code, sentence) from error

@@ -112,6 +112,16 @@ def test_an_error_of_any_type_is_this_pipelines_own():
         Supervisor(cast(Job, FailingJob(ConnectionRefusedError("the JVM is gone")))).step(0.0, may_start=True)
 
 
+def test_a_pipeline_whose_query_cannot_be_ended_is_stopped_all_the_same():
+    class Stuck(SlowJob):
+        def finish(self) -> None:
+            raise KeyError("defect")
+
+    supervisor = Supervisor(cast(Job, Stuck()))
+    supervisor.stop(errors.Stop(errors.TABLE_BEHIND, "gone"), 10.0)
+    assert supervisor.stopped is not None
+
+
 class JobWithBadMessage(SlowJob):
     """A query that fails on one batch until a message of it is set aside."""
 

@@ -140,7 +140,7 @@ def ensure(table: Place, schema: pa.Schema) -> None:
             )
         return
     if list(existing.metadata().partition_columns) != list(PARTITION_COLUMNS):
-        raise errors.not_ours(table, "Delta")
+        raise errors.not_ours(table, "a Delta")
     missing = table_format.missing_columns(table, existing.schema(), schema)
     if missing:
         with explained(table):

@@ -62,7 +62,7 @@ def _create(tables: OpenTables, table: Place, schema: pa.Schema) -> None:
 def _grow(table: Place, found: Table, schema: pa.Schema) -> None:
     held = found.schema()
     if not columns.is_partitioned_as_ours(held, found.spec()):
-        raise errors.not_ours(table, "Iceberg")
+        raise errors.not_ours(table, "an Iceberg")
     if found.format_version > FORMAT_VERSION_MAX:
         raise errors.Stop(
             errors.TABLE_UNFIT, f"{table}: Iceberg format version {found.format_version} is not supported, only 2"

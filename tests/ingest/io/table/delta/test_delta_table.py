@@ -82,3 +82,10 @@ def test_the_files_of_a_killed_task_go_when_they_are_old_and_no_other(table, tmp
     there = delta.size(table)
     assert there is not None and there.rows == 1
     assert delta.vacuum(tmp_path / "none", retention_hours=1, dry_run=False) == []
+
+
+def test_a_table_of_another_program_is_told_from_one_of_ours(tmp_path):
+    write_deltalake(str(tmp_path / "foreign"), pa.table({"_topic": pa.array([1]), "a": pa.array([1])}))
+    schema = pa.schema([("_id", pa.string()), ("_topic", pa.string()), ("_date", pa.date32())])
+    with pytest.raises(errors.Stop, match=r"foreign: a Delta table that this program did not create \(it is not part"):
+        delta.ensure(tmp_path / "foreign", schema)

@@ -16,7 +16,7 @@ def test_a_table_that_is_partitioned_otherwise_is_left_alone(table, tmp_path):
     catalog.create_table(("fairlead", "plain"), SCHEMA, location=f"file://{tmp_path}/plain")
     with pytest.raises(
         errors.Stop,
-        match=r"\(Iceberg\) that this program did not create \(it is not .*another path$",
+        match=r"an Iceberg table that this program did not create \(it is not .*another path$",
     ):
         table.format.ensure(tmp_path / "plain", SCHEMA)
 
