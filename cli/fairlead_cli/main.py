@@ -233,10 +233,16 @@ def main() -> None:
         # It is closed: an option that reads it (-) finds nothing, as with /dev/null.
         sys.stdin = open(os.devnull)  # noqa: SIM115 - until the process ends
     try:
-        build()(prog_name=_program_name())
+        try:
+            build()(prog_name=_program_name())
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
     except OSError as error:
         if error.errno not in CANNOT_BE_WRITTEN or error.filename is not None:
             raise
+        # What is still buffered goes nowhere, or the interpreter's flush at exit would fail with a second message.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.stderr.write(f"Error: the output cannot be written: {error.strerror}\n")
         sys.exit(EXIT_FAILED)
     finally:

@@ -168,7 +168,7 @@ REFUSED: Mapping[str, tuple[Mapping[str, Any], str]] = {
     ),
     "a contract that is nowhere": (
         {"config": {"schema": "/etc/rows.json"}},
-        "ingest.config.schema: /etc/rows.json is in no volume of the Pod; put a text into ingest.files",
+        "ingest.config.schema: /etc/rows.json is not on a volume of the Pod; put a text file into ingest.files",
     ),
     "a contract that was forgotten": (
         {"config": {"schema": "/etc/fairlead/files/rows.json"}},
@@ -176,11 +176,11 @@ REFUSED: Mapping[str, tuple[Mapping[str, Any], str]] = {
     ),
     "a transform that is nowhere": (
         {"config": {"transforms": ["/opt/ours.py:clean"]}},
-        "ingest.config.transforms: /opt/ours.py is in no volume",
+        "ingest.config.transforms: /opt/ours.py is not on a volume",
     ),
     "a password that is nowhere": (
         {"config": {"table_format": "iceberg", "catalog": {**REST, "credential_file": "/etc/catalog/credential"}}},
-        "ingest.config.catalog.credential_file: /etc/catalog/credential is in no volume",
+        "ingest.config.catalog.credential_file: /etc/catalog/credential is not on a volume",
     ),
     "a catalog beside the volume": (
         {"config": {"table_format": "iceberg", "catalog": {"type": "sql", "uri": "sqlite:////var/catalog.db"}}},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -152,8 +153,9 @@ def test_every_command_without_its_extra_names_it(line: list[str], extra: str, t
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("line", [["--help"], ["completion", "bash"]])
-def test_a_full_disk_behind_the_output_is_a_sentence(line: list[str]) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("line", [["--help"], ["completion", "bash"], ["backoff", "--help"]])
+def test_a_full_disk_behind_the_output_is_a_sentence(line: list[str], unbuffered: str) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
             [sys.executable, "-m", "fairlead_cli.main", *line],
@@ -161,5 +163,6 @@ def test_a_full_disk_behind_the_output_is_a_sentence(line: list[str]) -> None:
             stderr=subprocess.PIPE,
             text=True,
             timeout=60,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
         )
     assert (done.returncode, done.stderr) == (1, "Error: the output cannot be written: No space left on device\n")

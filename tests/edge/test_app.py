@@ -112,7 +112,7 @@ async def test_unusable_first_routes_are_answered_with_the_reason_until_usable_o
         agents.append(clone)
         (tmp_path / "data" / "objects.db").unlink()
         assert await asyncio.to_thread(lambda: clone.launch().process.wait(120)) == 1
-        assert "node 'edge-1' accepted" in clone.log.read_text()
+        assert "of node 'edge-1', but node is" in clone.log.read_text()
 
 
 async def test_a_refused_manifest_leaves_the_last_good_routes_in_force_also_over_kill_9(

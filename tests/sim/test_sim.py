@@ -241,7 +241,7 @@ def test_joins_where_a_law_was_broken_once(seed):
         ("law 1", lambda patch: patch.setattr(leadership, "CLAIMS_NEEDED", 1)),
         (
             "law 1",
-            lambda patch: patch.setattr(leadership.FenceClaims, "heard", lambda self, node, fence, now, nodes: fence),
+            lambda patch: patch.setattr(leadership.FenceClaims, "record", lambda self, node, fence, now, nodes: fence),
         ),
         ("law 3", lambda patch: patch.setattr(StaleHub, "lower", lambda self, now, seconds: None)),
     ],

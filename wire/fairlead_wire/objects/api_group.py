@@ -33,7 +33,7 @@ def no_edge_node(node: str, known: Iterable[str] = ()) -> str:
 
 def similar(name: str, known: Iterable[str]) -> str:
     """`; did you mean edge-1?` if one of the names is similar, else ""."""
-    found = difflib.get_close_matches(name, itertools.islice(known, SIMILAR_OF_MAX), n=1, cutoff=0.7)
+    found = difflib.get_close_matches(name, itertools.islice(known, SIMILAR_OF_MAX), n=1, cutoff=0.8)
     return f"; did you mean {found[0]}?" if found else ""
 
 

@@ -136,7 +136,7 @@ async def test_a_move_under_way_is_not_changed_in_silence(device: Device, hub: J
 
 async def test_a_folder_that_is_not_there_is_a_sentence(device: Device, hub: JoinHub) -> None:
     device.data.rmdir()
-    with pytest.raises(CannotMove, match=r"data_dir .*No such file or directory; run it as root"):
+    with pytest.raises(CannotMove, match=r"data_dir .*No such file or directory; run it with sudo"):
         await device.move(hub)
     with pytest.raises(CannotMove, match="No such file or directory"):
         move.cancel(device.config, {})
