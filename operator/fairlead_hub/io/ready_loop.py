@@ -31,7 +31,7 @@ class FrameSender(Protocol):
     def send(self, outputs: Iterable[SessionOutput]) -> None: ...
 
 
-class BatchWriter(Protocol[Item]):
+class OutputWriter(Protocol[Item]):
     """``StatusWriter``, ``EventRecorder``."""
 
     @property
@@ -56,8 +56,8 @@ class ReadyLoop:
         hub: Hub,
         sender: FrameSender,
         *,
-        documents: BatchWriter[StatusWrite] | None = None,
-        kube_events: BatchWriter[KubeEvent] | None = None,
+        documents: OutputWriter[StatusWrite] | None = None,
+        kube_events: OutputWriter[KubeEvent] | None = None,
         publishers: Iterable[EventSink] = (),
     ) -> None:
         self._hub, self._sender = hub, sender

@@ -36,7 +36,7 @@ class Shell:
         self.published += [event.type for event in events]
 
 
-class BatchWriter:
+class OutputWriter:
     """Idle when the test says so."""
 
     def __init__(self, *, is_idle: bool = True) -> None:
@@ -77,7 +77,7 @@ def acknowledged(core: Core) -> str:
 
 async def test_documents_wait_until_their_writer_is_idle(core: Core) -> None:
     """And Kubernetes Events likewise: in the core the newest replaces what is older."""
-    documents, events = BatchWriter(is_idle=False), BatchWriter(is_idle=False)
+    documents, events = OutputWriter(is_idle=False), OutputWriter(is_idle=False)
     loop = ReadyLoop(core.hub, Shell(core), documents=documents, kube_events=events)
     uid = acknowledged(core)
     loop.perform()
@@ -95,7 +95,7 @@ async def test_documents_wait_until_their_writer_is_idle(core: Core) -> None:
 
 async def test_a_writer_that_has_gone_is_given_nothing(core: Core) -> None:
     """What it would have written stays in the core."""
-    documents = BatchWriter()
+    documents = OutputWriter()
     loop = ReadyLoop(core.hub, Shell(core), documents=documents)
     documents.is_idle = False
     acknowledged(core)
@@ -111,7 +111,7 @@ async def test_a_socket_that_fails_costs_no_document(core: Core) -> None:
             super().send(outputs)
             raise RuntimeError("a mistake of ours")
 
-    shell, documents = Broken(core), BatchWriter()
+    shell, documents = Broken(core), OutputWriter()
     loop = ReadyLoop(core.hub, shell, documents=documents)
     acknowledged(core)
     with pytest.raises(RuntimeError):
@@ -172,7 +172,7 @@ def test_it_runs_on_the_loop_that_the_hub_runs_on(core: Core) -> None:
     """uvloop's handles for a time that is over know no time; a writer is idle while such a one waits."""
 
     async def asked() -> list[Any]:
-        documents = BatchWriter()
+        documents = OutputWriter()
         ReadyLoop(core.hub, Shell(core), documents=documents).soon()
         await until(lambda: documents.pushed)
         return documents.pushed
