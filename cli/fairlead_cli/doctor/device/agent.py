@@ -176,7 +176,7 @@ def judge_readable(named: Mapping[str, str], unreadable: Mapping[str, str], user
             "permissions.readable", text, f"{remedy}, or correct {setting}; the agent does not start without this file"
         )
     if named and not wrong:
-        yield ok("permissions.readable", f"user {who} can read the {len(named)} files that the settings name")
+        yield ok("permissions.readable", f"user {who} can read all files that the settings name")
 
 
 def judge_folder(folder: File, inside: Iterable[File]) -> Iterator[Finding]:
@@ -188,7 +188,7 @@ def judge_folder(folder: File, inside: Iterable[File]) -> Iterator[Finding]:
     if strange:
         first, owner = strange[0], users.name(folder.owner)
         text = (
-            f"{len(strange)} files in {folder.path} do not belong to its owner {owner}, for example "
+            f"owner {owner} of {folder.path} does not own {quantities.of(len(strange), 'file')} in it, for example "
             f"{first.path} (user {users.name(first.owner)}): was the agent once run as another user?"
         )
         yield problem("permissions.owner", text, f"chown -R {owner} {folder.path} while the agent is stopped")
