@@ -98,7 +98,7 @@ def test_files_of_another_user() -> None:
     inside = [file(0o600, 7, "objects.db"), file(0o600, 0, "outbox.db-shm")]
     [found] = judge_folder(file(0o700, 7, "data"), inside)
     assert found.level == "problem" and found.message.startswith(
-        "owner edge of /data does not own 1 file in it, for example /data/outbox.db-shm (user root)"
+        "owner edge of /data/data does not own 1 file in it, for example /data/outbox.db-shm (user root)"
     )
     assert found.remedy.startswith("chown -R edge ")
 
