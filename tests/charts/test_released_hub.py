@@ -59,6 +59,7 @@ def joined(cluster: Cluster, namespace: str, folder: Path) -> tuple[ReleasedHub,
         assert made.returncode == 0, made.stderr + hub.tail()
         token: dict[str, Any] = json.loads(made.stdout)
         config = folder / "device" / "edge.toml"
+        config.parent.mkdir()
         done = fairlead(
             "edge",
             "join",

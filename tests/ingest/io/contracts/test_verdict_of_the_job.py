@@ -138,7 +138,7 @@ def test_the_check_and_the_job_say_the_same(run, messaging, topic, tmp_path):
     outcome = played.outcome()
     assert (rows.num_rows, len(letters)) == (outcome.fit, outcome.dead_letters)
     assert outcome.fit > 500 and outcome.dead_letters > 500
-    assert any("everything version 7 at n (required)" in letter[2] for letter in letters.values())
+    assert any('everything version 7 at "n" (required)' in letter[2] for letter in letters.values())
     [newest, *_] = tables.of("delta").last_entries(tmp_path / "rows", 1)
     assert newest.info is not None
     assert [(each.name, each.version, each.batch) for each in newest.info.totals.contracts] == [("everything", 7, 0)]
