@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib
 import os
@@ -236,8 +237,9 @@ def main() -> None:
         try:
             build()(prog_name=_program_name())
         finally:
-            if sys.stdout is not None:
-                sys.stdout.flush()
+            if sys.stdout is not None and not sys.stdout.closed:
+                with contextlib.suppress(BrokenPipeError):
+                    sys.stdout.flush()
     except OSError as error:
         if error.errno not in CANNOT_BE_WRITTEN or error.filename is not None:
             raise
