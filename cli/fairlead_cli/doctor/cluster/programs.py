@@ -17,7 +17,7 @@ def judge_leases(leases: Iterable[Mapping[str, Any]], now: datetime.datetime) ->
     """Is the hub's Lease held, and was it renewed recently?"""
     found = list(leases)
     if not found:
-        text = "there is no Lease of a hub: no hub has run here yet"
+        text = "no hub Lease found: no hub has run in this cluster yet"
         yield problem("hub.lease", text, "install the hub, or name its namespace with -n; its log says lease_wait")
     for lease in found:
         yield _judge_lease(lease, now)
